@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orderkit.adapters.forges.calls import LARGE
+from orderkit.adapters.forges.reading import LARGE
 from orderkit.adapters.github.transport import PER_HOUR
 from orderkit.adapters.gitlab.transport import PAGE as GITLAB_PAGE
 from orderkit.core.campaign.cluster_jobs import SHARDS_MAX

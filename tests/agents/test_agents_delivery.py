@@ -11,7 +11,7 @@ import yaml
 
 from ground.errors import NotFoundError, OrderkitError, RefusedError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
-from kubeschema.known.managed_kinds import OPEN
+from kubeschema.known.managed_behaviour import OPEN
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.platform.baking import SENTINEL
 from orderkit.core.platform.delivery_tree import layers_of

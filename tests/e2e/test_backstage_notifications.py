@@ -14,7 +14,7 @@ from published import Up
 from replicas import until
 
 from ground.shapes import changed
-from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
+from orderkit.adapters.notify.notifiers import BackstageNotifier
 from orderkit.cli.connecting import notify_options, token
 from orderkit.core.notify.event_texts import trial_message
 from orderkit.core.platform.notification_settings import read_notifications

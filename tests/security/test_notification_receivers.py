@@ -24,9 +24,9 @@ from replicas import until
 from ground.errors import InvalidInputError, OrderkitError, RefusedError
 from ground.names import TeamName
 from ground.shapes import changed
-from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
 from orderkit.adapters.notify.notifiers import (
     AppriseNotifier,
+    BackstageNotifier,
     WebhookNotifier,
     WebhookTarget,
     judged_addresses,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -39,7 +42,13 @@ def server(answer: Answering) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
             """Stay silent."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _running(Handler) as url:
+        yield url
+
+
+@contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -62,6 +71,81 @@ def says(status: int, body: bytes, **headers: str) -> Answering:
         handler.wfile.write(body)
 
     return answer
+
+
+Reply = tuple[int, object]
+"""A status, and what is sent as JSON; bytes are sent as they are."""
+NO_ANSWER = 0
+"""In place of a status: the connection is closed."""
+
+
+@dataclass
+class Script:
+    """A server whose replies are listed, and what it was asked."""
+
+    replies: Mapping[str, Reply | list[Reply]]
+    """
+    By method and path, maybe with some of the query; the key that names most of it counts.
+
+    Of a list each reply is given once, the last one again and again.
+    """
+    headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By method and path."""
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    """Methods and paths, in order."""
+    sent: dict[str, Any] = field(default_factory=dict)
+    """The newest body of each method and path that had one."""
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Give the listed reply; 404 to what is not listed."""
+        parts = urlsplit(handler.path)
+        key = f"{handler.command} {unquote(parts.path)}"
+        self.asked.append(key)
+        data = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        if data:
+            self.sent[key] = json.loads(data) if data[:1] in b"{[" else data
+        listed = self._listed(key, dict(parse_qsl(parts.query)))
+        found = self.replies.get(listed, (404, {"message": "not listed"}))
+        if isinstance(found, list):
+            found = found.pop(0) if len(found) > 1 else found[0]
+        status, document = found
+        if status == NO_ANSWER:
+            handler.close_connection = True
+            return
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        says(status, body, **self.headers.get(listed, {}))(handler)
+
+    def _listed(self, key: str, query: Mapping[str, str]) -> str:
+        best, most = "", -1
+        for listed in self.replies:
+            path, _, wanted = listed.partition("?")
+            named = dict(parse_qsl(wanted))
+            if path == key and named.items() <= query.items() and len(named) > most:
+                best, most = listed, len(named)
+        return best
+
+
+@contextmanager
+def scripted(
+    replies: Mapping[str, Reply | list[Reply]],
+    headers: Mapping[str, Mapping[str, str]] | None = None,
+) -> Iterator[Script]:
+    """Serve listed replies on a free port."""
+    own = {key: [*reply] if isinstance(reply, list) else reply for key, reply in replies.items()}
+    script = Script(own, headers or {})
+
+    class Handler(BaseHTTPRequestHandler):
+        def reply(self) -> None:
+            script.answer(self)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            """Stay silent."""
+
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.reply)
+    with _running(Handler) as script.url:
+        yield script
 
 
 def own_certificate(folder: Path, *, days_ago: int = 1, days: int = 30) -> Certificate:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from orderkit.adapters.forges.credentials import CredentialSources, LocatedCredentials
+from orderkit.adapters.forges.credentials import CredentialSources
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.gitlab import GitLabForge
@@ -30,53 +30,25 @@ def connect_forge(
     """
     file = Path(forge.token_file) if forge.token_file else None
     sources = CredentialSources(forge.url, file, cluster)
-    if forge.kind == "github" and forge.app is not None:
-        return _github(forge, None, signatures)
-    located = sources.find(forge.credentials)
+    how: dict[str, Any] = {
+        "ca_bundle": Path(forge.ca_file) if forge.ca_file else None,
+        "allow_http": forge.allow_http,
+        "signatures": signatures,
+    }
     if forge.kind == "github":
-        return _github(forge, located, signatures, lambda: sources.find(forge.credentials))
-    if forge.kind == "gitlab":
-        return GitLabForge(
-            forge.url,
-            token=located.credentials.token or located.credentials.password,
-            group=forge.group,
-            api_url=forge.api_url,
-            ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
-            allow_http=forge.allow_http,
-            source=located.source,
-            renew=lambda: sources.find(forge.credentials).credentials,
-            signatures=signatures,
-        )
-    return GiteaForge(
-        forge.url,
-        token=located.credentials.token,
-        user=located.credentials.user,
-        password=located.credentials.password,
-        ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
-        allow_http=forge.allow_http,
-        source=located.source,
-        renew=lambda: sources.find(forge.credentials).credentials,
-        signatures=signatures,
-    )
-
-
-def _github(
-    forge: ForgeSettings,
-    located: LocatedCredentials | None,
-    signatures: Signatures | None,
-    renew: Callable[[], LocatedCredentials] | None = None,
-) -> Forge:
-    """Make a client of GitHub: as an App, or with the token that was found."""
-    credentials = located.credentials if located else None
-    return GitHubForge(
-        forge.url,
-        token=credentials.token or credentials.password if credentials else "",
-        app=forge.app,
-        argocd_app=forge.argocd_app,
-        api_url=forge.api_url,
-        ca_bundle=Path(forge.ca_file) if forge.ca_file else None,
-        allow_http=forge.allow_http,
-        source=located.source if located else "the GitHub App of platform.yaml",
-        renew=(lambda: renew().credentials) if renew else None,
-        signatures=signatures,
-    )
+        how |= {"app": forge.app, "argocd_app": forge.argocd_app, "api_url": forge.api_url}
+    if forge.kind == "github" and forge.app is not None:
+        return GitHubForge(forge.url, source="the GitHub App of platform.yaml", **how)
+    located = sources.find(forge.credentials)
+    found = located.credentials
+    how |= {
+        "source": located.source,
+        "renew": lambda: sources.find(forge.credentials).credentials,
+    }
+    if forge.kind == "gitea":
+        how |= {"user": found.user, "password": found.password}
+        return GiteaForge(forge.url, token=found.token, **how)
+    token = found.token or found.password
+    if forge.kind == "github":
+        return GitHubForge(forge.url, token=token, **how)
+    return GitLabForge(forge.url, token=token, group=forge.group, api_url=forge.api_url, **how)

@@ -317,7 +317,7 @@ def notifier(settings: PlatformSettings, platform: Platform, channel: Channel) -
     """
     match channel.settings.type:
         case "backstage":
-            from orderkit.adapters.backstage.backstage_notifications import BackstageNotifier
+            from orderkit.adapters.notify.notifiers import BackstageNotifier
 
             portal = settings.portal
             return BackstageNotifier(portal.url, token=token(portal))

@@ -243,12 +243,7 @@ class Forge(ForgePulls, ForgeAccess, Protocol):
         ...
 
     def read_ahead(self, repo: RepoId, paths: Iterable[PurePosixPath], commit: CommitSha) -> None:
-        """
-        Get files of a commit with few requests, where the forge can: `read` asks for none again.
-
-        Raises:
-            NotFoundError: No such commit.
-        """
+        """Get files of a commit with few requests, where the forge can, for `read` to return."""
         ...
 
     def write(

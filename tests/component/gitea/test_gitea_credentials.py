@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import stat
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 from answering import says, server
 
-from ground.errors import AccessError, InvalidInputError, NotFoundError
+from ground.errors import AccessError, InvalidInputError, NotFoundError, UnreachableError
+from ground.objects.kube_objects import Kind, ObjectKey
 from ground.secrets import redact
 from orderkit.adapters.forges.credentials import (
     PASSWORD,
@@ -22,6 +25,8 @@ from orderkit.adapters.forges.credentials import (
 )
 from orderkit.adapters.forges.transport import Credentials
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.kube.cluster import KubeCluster
+from orderkit_standins.cluster import EmbeddedCluster
 
 URL = "https://forge.example.org:8443/gitea"
 CANARY = "canary-credential-0123456789"
@@ -202,3 +207,95 @@ def test_a_token_that_stays_bad_is_tried_once(
             forge.user()
 
     assert sent == [f"token {old}"] * 2
+
+
+SECRET = ObjectKey(Kind("", "v1", "Secret"), "gitea-credential", "gitea")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    made = EmbeddedCluster(tmp_path / "cluster.sqlite")
+    made.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECRET.namespace}},
+        owner="test",
+    )
+    yield made
+    made.close()
+
+
+def keep(cluster: EmbeddedCluster, **data: str) -> None:
+    """Put idpbuilder's Secret into the cluster."""
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": SECRET.name, "namespace": SECRET.namespace},
+            "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+        },
+        owner="test",
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ({"token": f" {CANARY}\n", "username": "eve", "password": "p"}, Credentials(token=CANARY)),
+        ({"username": "eve", "password": CANARY}, Credentials(user="eve", password=CANARY)),
+    ],
+)
+def test_the_secret_of_idpbuilder_has_a_token_or_a_name_and_password(
+    git_config: Path, cluster: EmbeddedCluster, data: dict[str, str], found: Credentials
+) -> None:
+    assert git_config.exists()
+    keep(cluster, **data)
+
+    located = CredentialSources(URL, cluster=cluster, environment={}).find()
+
+    assert located == LocatedCredentials(found, "idpbuilder's Secret gitea/gitea-credential")
+
+
+@pytest.mark.parametrize("data", [{}, {"username": "eve"}, {"password": CANARY}])
+def test_half_a_secret_is_an_error_and_no_reason_to_ask_git(
+    helper: Path, cluster: EmbeddedCluster, data: dict[str, str]
+) -> None:
+    assert helper.exists()
+    keep(cluster, **data)
+
+    with pytest.raises(InvalidInputError, match="neither token nor username and password"):
+        CredentialSources(URL, cluster=cluster, environment={}).find()
+
+
+def test_without_that_secret_git_is_asked(helper: Path, cluster: EmbeddedCluster) -> None:
+    assert helper.exists()
+    assert CredentialSources(URL, cluster=cluster, environment={}).find().credentials.user == "eve"
+
+
+@pytest.fixture
+def gone(tmp_path: Path) -> Iterator[KubeCluster]:
+    """A cluster that does not answer."""
+    with server(says(200, b"{}")) as url:
+        pass
+    path = tmp_path / "kubeconfig"
+    entries = {"name": "x", "cluster": {"server": url}, "user": {}, "context": {"cluster": "x"}}
+    path.write_text(
+        json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [entries], "users": [entries],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        })
+    )  # fmt: skip
+    with KubeCluster.from_kubeconfig(path) as found:
+        yield found
+
+
+def test_a_cluster_that_does_not_answer_is_passed_over_unless_it_was_named(
+    helper: Path, gone: KubeCluster
+) -> None:
+    sources = CredentialSources(URL, cluster=gone, environment={})
+
+    assert sources.find().credentials.user == "eve"
+    with pytest.raises(UnreachableError):
+        sources.find("idpbuilder")
+    helper.unlink()
+    with pytest.raises(NotFoundError, match=r"idpbuilder \(its cluster does not answer\), git"):
+        sources.find()

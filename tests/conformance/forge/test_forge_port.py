@@ -172,8 +172,6 @@ def test_f10b_what_is_read_ahead_is_what_is_read(shop: Workshop) -> None:
     shop.forge.read_ahead(repo, paths, head)
 
     assert {path: shop.forge.read(repo, path, head) for path in paths} == alone
-    with pytest.raises(NotFoundError):
-        shop.forge.tree(repo, CommitSha("0" * 40))
 
 
 def test_f15_what_already_has_its_content_makes_no_commit(shop: Workshop) -> None:

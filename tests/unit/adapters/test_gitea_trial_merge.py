@@ -20,6 +20,9 @@ CASES = {
     "added by both": (None, b"a\n", b"b\n", True),
     "binary": (b"\0a", b"\0b", b"\0c", True),
     "too large to be tried": (BEFORE, b"b" * 1_000_001, b"c", False),
+    "a head too large": (BEFORE, b"c", b"b" * 1_000_001, False),
+    "it was too large": (b"b" * 1_000_001, b"b", b"c", False),
+    "just small enough": (BEFORE, b"b" * 1_000_000, b"c", True),
 }
 LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=6).map(
     lambda lines: "".join(f"{line}\n" for line in lines).encode()

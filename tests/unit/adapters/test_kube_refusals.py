@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from ground.errors import AccessError, ConflictError, NotFoundError, RemoteError
-from orderkit.adapters.kube.transport import BusyError, TerminatingNamespaceError, refusal
+from orderkit.adapters.kube.transport import (
+    BusyError,
+    TerminatingNamespaceError,
+    refusal,
+    refusal_of_event,
+)
 from orderkit.ports.cluster import (
     ApplyConflictError,
     ExpiredError,
@@ -92,3 +97,29 @@ def test_a_foreign_body_is_cut() -> None:
 
 def test_a_bad_question_is_no_bad_object() -> None:
     assert type(refusal(400, b"what?", "GET", PLURAL)) is RemoteError
+
+
+def test_a_refusal_says_what_the_server_says_else_its_body_else_its_code() -> None:
+    said = json.dumps({"message": "told"}).encode()
+
+    assert str(refusal(418, said, "GET", PLURAL)) == "the API server answered 418: told"
+    assert str(refusal(418, b" a page\n", "GET", PLURAL)) == "the API server answered 418: a page"
+    assert str(refusal(418, b"", "GET", PLURAL)) == "the API server answered 418: HTTP 418"
+    assert str(refusal(418, b"[1]", "GET", PLURAL)) == "the API server answered 418: [1]"
+
+
+def test_an_event_without_a_code_is_a_failure_of_the_server() -> None:
+    assert type(refusal_of_event({"message": "gone"})) is BusyError
+    assert type(refusal_of_event({"code": 410, "message": "old"})) is ExpiredError
+
+
+def test_credentials_that_are_not_valid_and_rights_that_are_missing_have_other_hints() -> None:
+    def hint(code: int, reason: str = "") -> str:
+        causes = [{"reason": reason}] if reason else []
+        data = json.dumps(status("Forbidden", causes=causes)).encode()
+        return refusal(code, data, "POST", PLURAL).hint
+
+    assert "no longer valid" in hint(401)
+    assert "ask for the right" in hint(403)
+    assert "ask for the right" in hint(403, "Another")
+    assert "until the namespace is gone" in hint(403, "NamespaceTerminating")

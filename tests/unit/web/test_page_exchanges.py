@@ -171,9 +171,8 @@ def test_a_form_has_at_most_three_thousand_fields() -> None:
 def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(
     path: str, method: str, status: int, leads_to: str | None
 ) -> None:
-    refusal = Refusal.saying(
-        status, "no", "", headers={"WWW-Authenticate": "Bearer", "Retry-After": "3"}
-    )
+    headers = {"WWW-Authenticate": "Bearer", "Retry-After": "3"}
+    refusal = Refusal.saying(status, "no", "", headers)
 
     answer = pages().refuse(browser(path, method=method), refusal)
 

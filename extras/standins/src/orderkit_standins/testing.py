@@ -22,7 +22,7 @@ import requests
 
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import Kind, Manifest
-from kubeschema.known.managed_kinds import OPEN
+from kubeschema.known.managed_behaviour import OPEN
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.kit.kit_file import How

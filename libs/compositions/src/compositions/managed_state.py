@@ -27,7 +27,7 @@ from ground.objects.kube_objects import (
 )
 from ground.objects.values import ABSENT, shown
 from kubeschema.known import Layer, files_of, read_behaviours, read_layer
-from kubeschema.known.managed_kinds import Behaviour, Behaviours, behaviour_of
+from kubeschema.known.managed_behaviour import Behaviour, Behaviours, behaviour_of
 from kubeschema.pruning import PRESERVE
 from yamlfiles.documents import Files
 

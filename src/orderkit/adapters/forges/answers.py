@@ -50,6 +50,9 @@ OTHER_FORGE = (
 )
 
 
+UNARCHIVE = "unarchive it in the forge"
+
+
 class LostAnswerError(UnreachableError):
     """The request was sent, but no complete answer arrived: it may have been carried out."""
 
@@ -115,8 +118,8 @@ class ForgeResponse:
 
 def refusal(answer: ForgeResponse, doing: str) -> Exception:
     """Return the error for an unexpected answer."""
-    text, status = answer.text, answer.status
-    message = f"{doing}: {status} {text}".rstrip()
+    status = answer.status
+    message = f"{doing}: {status} {answer.text}".rstrip()
     if answer.ok or status >= 500:  # noqa: PLR2004  server errors
         return _unclear(answer, message)
     if status == 401:  # noqa: PLR2004
@@ -125,14 +128,17 @@ def refusal(answer: ForgeResponse, doing: str) -> Exception:
             hint="check the token or password, and that it is not expired",
         )
     if status == 403:  # noqa: PLR2004
-        return _forbidden(message, text)
+        return _forbidden(answer, message)
     if status == 404:  # noqa: PLR2004
         return NotFoundError(message, hint="it does not exist, or is hidden from these credentials")
     if status == 423:  # noqa: PLR2004
-        return RefusedError(
-            f"archived, hence read-only: {message}", hint="unarchive it in the forge"
-        )
+        return archived(message)
     return RemoteError(message)
+
+
+def archived(what: str) -> RefusedError:
+    """Return the error for a change of a repository that only can be read."""
+    return RefusedError(f"archived, hence read-only: {what}", hint=UNARCHIVE)
 
 
 def _unclear(answer: ForgeResponse, message: str) -> Exception:
@@ -141,16 +147,24 @@ def _unclear(answer: ForgeResponse, message: str) -> Exception:
     return ServerError(message, hint="repeat the command; if it stays, look into the forge's log")
 
 
-def missing_scope(text: str) -> str:
+def missing_scope(answer: ForgeResponse) -> str:
     """Return the token scope that a refusal names as missing, or ""."""
-    if "required scope" not in text:
+    if answer.status != 403:  # noqa: PLR2004
         return ""
-    _, _, tail = text.partition("required=")
+    try:
+        document = answer.json()
+    except GarbledError:
+        document = None
+    if isinstance(document, dict) and document.get("error") == "insufficient_scope":  # GitLab's
+        return str(document.get("scope") or "api")
+    if "required scope" not in answer.text:
+        return ""
+    _, _, tail = answer.text.partition("required=")
     return tail.partition(",")[0].strip("[] ") or "the one named in the message"
 
 
-def _forbidden(message: str, text: str) -> AccessError:
-    scope = missing_scope(text)
+def _forbidden(answer: ForgeResponse, message: str) -> AccessError:
+    scope = missing_scope(answer)
     if scope:
         return AccessError(f"missing scope: {message}", hint=f"make a token with scope {scope}")
     return AccessError(

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from ground.errors import InvalidInputError, NotFoundError, OrderkitError
+from ground.errors import InvalidInputError, NotFoundError, RemoteError
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.secrets import register
 from orderkit.adapters.forges.transport import Credentials
@@ -79,7 +79,7 @@ class CredentialSources:
         for name in names:
             try:
                 located = tries[name]()
-            except OrderkitError:
+            except RemoteError:
                 # only a silent cluster is passed over: a source that is half set is an error
                 if source == "auto" and name == "idpbuilder":
                     missing.append(f"{name} (its cluster does not answer)")

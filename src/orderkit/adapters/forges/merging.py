@@ -27,7 +27,14 @@ from ground.errors import (
     RemoteError,
 )
 from ground.names import BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges.answers import UNCLEAR, ForgeResponse, pauses, turn, unsettled
+from orderkit.adapters.forges.answers import (
+    UNCLEAR,
+    ForgeResponse,
+    ServerError,
+    pauses,
+    turn,
+    unsettled,
+)
 from orderkit.ports.forge import MergeStyle, Operation, PullRequest
 
 if TYPE_CHECKING:
@@ -166,11 +173,19 @@ class Merge(ABC, Generic[ForgeT]):
             self.doubt = before
         if answer.ok:
             return InProgressError(f"{request}: accepted, but the forge does not show it as merged")
+        if answer.status >= 500:  # noqa: PLR2004  server errors
+            text = f"{request}: {answer.status} {answer.text}"
+            return ServerError(text, hint="repeat the command")
         return self._judge(answer)
 
     @abstractmethod
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
-        """Return the problem if another round may help, else raise it. It is not merged."""
+        """
+        Return the problem if another round may help, else raise it.
+
+        Args:
+            answer: A refusal; it is not merged.
+        """
 
     def _verdict(self, problem: OrderkitError) -> OrderkitError:
         """Return the error to raise when time is up."""
@@ -188,6 +203,19 @@ class Merge(ABC, Generic[ForgeT]):
             f"{self.request}: it conflicts with its base; both changed {names}",
             hint="bring the base into the branch, solve it there, and merge again",
         )
+
+
+def checking(request: MergeRequest) -> InProgressError:
+    """Return the problem of a forge that has not looked at the branches yet."""
+    return InProgressError(
+        f"{request}: the forge is still checking whether it can be merged",
+        hint="repeat the command",
+    )
+
+
+def late_head(request: MergeRequest) -> InProgressError:
+    """Return the problem of a forge that refuses the head that our read just saw."""
+    return InProgressError(f"{request}: the forge has not taken in its head yet")
 
 
 class SharedMerging(ABC):

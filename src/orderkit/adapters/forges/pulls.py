@@ -1,5 +1,5 @@
 """
-Pull requests, their branches, comments and statuses, each safe to repeat: what forges share.
+Pull requests, their comments and statuses, each safe to repeat: what forges share.
 
 `SharedPulls` opens, finds, updates and closes pull requests. A hidden line at the end of the body
 carries operation and requester, so that a repeated command recognises its own pull request even
@@ -8,34 +8,49 @@ after it was merged.
 `SharedNotes` keeps comments and commit statuses that are there once. Forges allow duplicate
 comments and only ever add statuses, so each method reads first: a hidden line identifies our
 comment, and the context identifies our status.
-
-`SharedBranches` makes and removes branches.
 """
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ground.errors import ConflictError, NotFoundError, RefusedError
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import settle
-from orderkit.adapters.forges.calls import Found, number_in, text_in
-from orderkit.ports.forge import Commit, CommitStatus, Operation, PullDraft, PullRequest
+from orderkit.adapters.forges.answers import ForgeResponse, settle
+from orderkit.adapters.forges.calls import (
+    CONFLICT,
+    MISSING,
+    ForgeCalls,
+    Found,
+    checked,
+    done,
+    number_in,
+    object_in,
+    text_in,
+    user_in,
+)
+from orderkit.adapters.forges.transport import Query, path_of
+from orderkit.ports.forge import Commit, CommitStatus, Operation, PullDraft, PullRequest, PullState
 
+AskedState = Literal["open", "closed", "all"]
 _MARKER = re.compile(r"[A-Za-z0-9._:/-]+")
 
 
-class SharedNotes(ABC):
+class SharedNotes(ForgeCalls):
     """The part of the port about comments and statuses that no forge differs in."""
 
     @abstractmethod
     def user(self) -> str: ...
 
     @abstractmethod
-    def statuses(self, repo: RepoId, commit: CommitSha) -> tuple[CommitStatus, ...]: ...
+    def _statuses(self, repo: RepoId, commit: CommitSha, doing: str) -> Iterator[Found]:
+        """Yield all statuses of a commit, each with ``id``."""
+
+    @abstractmethod
+    def _status_of(self, entry: Found) -> CommitStatus: ...
 
     @abstractmethod
     def _comments(self, repo: RepoId, number: int, doing: str) -> list[Found]:
@@ -46,25 +61,39 @@ class SharedNotes(ABC):
             NotFoundError: No such pull request or issue.
         """
 
+    def _comments_path(self, repo: RepoId, number: int) -> str:
+        return self._path(repo, "issues", str(number), "comments")
+
+    def _comment_path(self, repo: RepoId, _number: int, comment: Found, /) -> str:
+        return self._path(repo, "issues", "comments", str(number_in(comment, "id")))
+
     def _comment_author(self, comment: Found) -> str:
         return text_in(comment.get("user"), "login")
 
-    @abstractmethod
-    def _new_comment(self, repo: RepoId, number: int, body: str, doing: str) -> None: ...
-
-    @abstractmethod
-    def _edit_comment(
-        self, repo: RepoId, number: int, /, comment: Found, body: str, doing: str
-    ) -> None: ...
-
-    @abstractmethod
-    def _delete_comment(self, repo: RepoId, number: int, /, comment: Found, doing: str) -> None: ...
+    def _new_comment(self, repo: RepoId, number: int, body: str, doing: str) -> None:
+        path = self._comments_path(repo, number)
+        done(self._http.send("POST", path, body={"body": body}), doing)
 
     @abstractmethod
     def _post_status(
         self, repo: RepoId, commit: CommitSha, status: CommitStatus, doing: str
     ) -> bool:
         """Add the status, once."""
+
+    def statuses(self, repo: RepoId, commit: CommitSha) -> tuple[CommitStatus, ...]:
+        """
+        Return the newest status of each context, sorted by context. See the port.
+
+        Raises:
+            NotFoundError: No such repository or commit.
+        """
+        doing = f"read the statuses of {commit[:8]} in {repo}"
+        newest: dict[str, tuple[int, CommitStatus]] = {}
+        for entry in self._statuses(repo, commit, doing):
+            number, status = number_in(entry, "id"), self._status_of(entry)
+            if status.context not in newest or number > newest[status.context][0]:
+                newest[status.context] = number, status
+        return tuple(newest[context][1] for context in sorted(newest))
 
     def comment(self, repo: RepoId, number: int, text: str, *, marker: str) -> None:
         """
@@ -86,13 +115,20 @@ class SharedNotes(ABC):
 
         def act() -> None:
             for double in ours[1:]:
-                self._delete_comment(repo, number, double, doing)
+                self._at_comment("DELETE", self._comment_path(repo, number, double), doing)
             if ours:
-                self._edit_comment(repo, number, ours[0], body, doing)
+                path = self._comment_path(repo, number, ours[0])
+                self._at_comment(self.edit_verb, path, doing, {"body": body})
                 return
             self._new_comment(repo, number, body, doing)
 
         settle(look, act, doing)  # read again after each try: another process may comment too
+
+    def _at_comment(self, verb: str, path: str, doing: str, body: Found | None = None) -> None:
+        """Change or delete a comment; one that is gone is fine."""
+        answer = self._http.send(verb, path, body=body)
+        if answer.status != MISSING:
+            done(answer, doing)
 
     def _our_comments(self, repo: RepoId, number: int, line: str) -> list[Found]:
         """Return the comments of our account that end in `line`, oldest first."""
@@ -123,45 +159,93 @@ class SharedNotes(ABC):
 _LINE = re.compile(r"\s*<!-- orderkit-operation: (\S+) requester: (.*?) -->\s*\Z")
 
 
-class SharedPulls(ABC):
+class SharedPulls(ForgeCalls):
     """The part of the port about pull requests that no forge differs in."""
+
+    pulls_name: ClassVar[str] = "pulls"
+    """Where pull requests are below a repository."""
+    pull_key: ClassVar[str] = "id"
+    """The field that tells pull requests of a repository apart."""
+    head_field: ClassVar[str] = "head"
+    base_field: ClassVar[str] = "base"
+    body_field: ClassVar[str] = "body"
+    merged_field: ClassVar[str] = "merged_at"
+    closing: ClassVar[Found] = {"state": "closed"}
+    """The change that closes a pull request."""
 
     @abstractmethod
     def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]: ...
 
     @abstractmethod
-    def pull(self, repo: RepoId, number: int) -> PullRequest | None: ...
+    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str, /) -> Query:
+        """Return what asks for pull requests, newest first; "": any branch."""
 
-    @abstractmethod
-    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None: ...
+    def _is_asked(self, _entry: Found, _state: AskedState, _head: str, /) -> bool:
+        """Say whether an entry of a list is what was asked for, where the forge gives more."""
+        return True
 
-    @abstractmethod
+    def _refuse_archived(self, repo: RepoId, status: int, doing: str) -> None:
+        """
+        Name an archived repository as the cause of a refusal, where the forge does not.
+
+        Raises:
+            RefusedError: It is archived.
+        """
+
+    def _pull_path(self, repo: RepoId, number: int, *segments: str) -> str:
+        return self._path(repo, self.pulls_name, str(number), *segments)
+
+    def _pull_object(self, repo: RepoId, number: int) -> Found | None:
+        path = self._pull_path(repo, number)
+        return self._optional(path, f"read pull request {repo}#{number}")
+
+    def pull(self, repo: RepoId, number: int) -> PullRequest | None:
+        """Return a pull request, or None if the number does not exist; see the port."""
+        entry = self._pull_object(repo, number)
+        return self._pull_of(entry, repo) if entry is not None else None
+
+    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None:
+        """Return a pull request between two branches, an open one first; see the port."""
+        found: PullRequest | None = None
+        try:
+            for pull in self.pulls(repo, state="all", base=base, head=head):
+                if pull.state == "open":
+                    return pull
+                found = found or pull
+        except NotFoundError:
+            return None
+        return found
+
     def pulls(
         self,
         repo: RepoId,
         *,
-        state: Literal["open", "closed", "all"] = "open",
+        state: AskedState = "open",
         base: str | None = None,
         head: str | None = None,
-    ) -> Iterator[PullRequest]: ...
+    ) -> Iterator[PullRequest]:
+        """Yield pull requests, newest first; see the port."""
+        query = self._pull_query(repo, state, base or "", head or "")
+        path, doing = self._path(repo, self.pulls_name), f"list pulls of {repo}"
+        for entry in self._pages(path, query, doing, key=self.pull_key):
+            if self._is_asked(entry, state, head or ""):
+                pull = self._pull_of(entry, repo)
+                if head in (None, pull.head) and base in (None, pull.base):
+                    yield pull
 
-    @abstractmethod
     def _new_pull(self, repo: RepoId, draft: PullDraft, body: str, doing: str) -> PullRequest:
-        """Open it with this body, once."""
+        new = {
+            self.head_field: draft.head,
+            self.base_field: draft.base,
+            "title": draft.title,
+            self.body_field: body,
+        }
+        answer = self._http.send("POST", self._path(repo, self.pulls_name), body=new)
+        self._refuse_archived(repo, answer.status, doing)
+        return self._pull_of(object_in(checked(answer, doing), doing), repo)
 
-    @abstractmethod
-    def _edit_pull(
-        self, repo: RepoId, number: int, title: str | None, body: str, doing: str
-    ) -> PullRequest | None:
-        """Set body and, unless None, title; None if another writer of the text was faster."""
-
-    @abstractmethod
-    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
-        """Give it another base, once."""
-
-    @abstractmethod
-    def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
-        """Close it, once."""
+    def _change_pull(self, repo: RepoId, number: int, change: Found) -> ForgeResponse:
+        return self._http.send(self.edit_verb, self._pull_path(repo, number), body=change)
 
     def open_pull(self, repo: RepoId, draft: PullDraft, operation: Operation) -> PullRequest:
         """
@@ -260,7 +344,14 @@ class SharedPulls(ABC):
         """Send the change; None if the forge lost a race against another writer of the text."""
         text = body if body is not None else self._pull_or_raise(repo, number).body
         doing = f"update pull request {repo}#{number}"
-        return self._edit_pull(repo, number, title, with_line(text, operation), doing)
+        change = {self.body_field: with_line(text, operation)}
+        answer = self._change_pull(
+            repo, number, change if title is None else {**change, "title": title}
+        )
+        # Gitea compares the text's version itself, also if the request names none
+        if answer.status == CONFLICT and "already changed" in answer.text:
+            return None
+        return self._pull_of(object_in(checked(answer, doing), doing), repo)
 
     def retarget_pull(self, repo: RepoId, number: int, base: str) -> bool:
         """
@@ -278,7 +369,8 @@ class SharedPulls(ABC):
                 raise ConflictError(f"{doing}: it is {now.state}", hint="open a new one")
             return attempted if now.base == base else None
 
-        return settle(look, lambda: self._retarget_pull(repo, number, base, doing), doing)
+        change = {self.base_field: base}
+        return settle(look, lambda: done(self._change_pull(repo, number, change), doing), doing)
 
     def close_pull(self, repo: RepoId, number: int) -> bool:
         """
@@ -296,7 +388,37 @@ class SharedPulls(ABC):
                 raise ConflictError(f"{doing}: it was merged", hint="revert it by a new change")
             return attempted if now.state == "closed" else None
 
-        return settle(look, lambda: self._close_pull(repo, number, doing), doing)
+        return settle(
+            look, lambda: done(self._change_pull(repo, number, self.closing), doing), doing
+        )
+
+    def _pull_of(self, entry: Found, repo: RepoId) -> PullRequest:
+        """Read a pull request as Gitea and GitHub show it."""
+        number, head = number_in(entry, "number"), entry.get("head") or {}
+        body, operation, requester = split_line(str(entry.get("body") or ""))
+        merged = bool(entry.get(self.merged_field))
+        place = (repo.owner, repo.name, self.capabilities.pages.pull.rstrip("/"))
+        state: PullState = "open" if entry.get("state") == "open" else "closed"
+        return PullRequest(
+            number=number,
+            title=str(entry.get("title") or ""),
+            body=body,
+            state="merged" if merged else state,
+            draft=bool(entry.get("draft")),
+            head=self._head_branch(head),
+            head_commit=CommitSha(text_in(head, "sha")),
+            base=text_in(entry.get("base"), "ref"),
+            mergeable=bool(entry.get("mergeable")),
+            merge_commit=CommitSha(text_in(entry, "merge_commit_sha")) if merged else None,
+            web_url=f"{self.base_url}{path_of(*place, str(number))}",
+            operation=operation,
+            requester=requester,
+            author=user_in(entry),
+            created=str(entry.get("created_at") or ""),
+        )
+
+    def _head_branch(self, head: Found) -> str:
+        return text_in(head, "ref")
 
     def _pull_or_raise(self, repo: RepoId, number: int) -> PullRequest:
         pull = self.pull(repo, number)
@@ -318,67 +440,3 @@ def split_line(text: str) -> tuple[str, str, str]:
     if line is None:
         return text.rstrip(), "", ""
     return text[: line.start()].rstrip(), line[1], line[2]
-
-
-class SharedBranches(ABC):
-    """The part of the port about branches that no forge differs in."""
-
-    @abstractmethod
-    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None: ...
-
-    @abstractmethod
-    def compare(self, repo: RepoId, base: str, head: str) -> tuple[Commit, ...]: ...
-
-    @abstractmethod
-    def _new_branch(self, repo: RepoId, branch: str, at: CommitSha, doing: str) -> bool:
-        """
-        Make the branch, once.
-
-        Raises:
-            InvalidInputError: The forge refuses the name.
-            NotFoundError: No such commit.
-        """
-
-    @abstractmethod
-    def _drop_branch(self, repo: RepoId, branch: str, doing: str) -> bool:
-        """
-        Remove the branch, once; False if there is none.
-
-        Raises:
-            RefusedError: It is the default branch, protected, or the base of a pull request.
-        """
-
-    def ensure_branch(self, repo: RepoId, branch: str, at: CommitSha) -> bool:
-        """
-        Make sure a branch exists that contains `at`. Idempotent. See the port.
-
-        Raises:
-            ConflictError: A branch of that name exists and does not contain `at`.
-            InvalidInputError: The forge refuses the name.
-            NotFoundError: No such repository or commit.
-        """
-        doing = f"create branch {branch} of {repo}"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            head = self.head(repo, branch)
-            if head is None:
-                return None
-            if head != at and self.compare(repo, head, at):
-                raise ConflictError(f"{repo} has a branch {branch} without commit {at[:8]}")
-            return attempted and head == at
-
-        return settle(look, lambda: self._new_branch(repo, branch, at, doing), doing)
-
-    def delete_branch(self, repo: RepoId, branch: str) -> bool:
-        """
-        Remove a branch. Idempotent. See the port.
-
-        Raises:
-            RefusedError: It is the default branch, protected, or the base of a pull request.
-        """
-        doing = f"delete branch {branch} of {repo}"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return True if attempted and self.head(repo, branch) is None else None
-
-        return settle(look, lambda: self._drop_branch(repo, branch, doing), doing)

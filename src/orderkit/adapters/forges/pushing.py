@@ -36,7 +36,8 @@ from orderkit.adapters.forges.answers import (
     foreign,
     refusal,
 )
-from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, UNAUTHORIZED, Trees
+from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, UNAUTHORIZED
+from orderkit.adapters.forges.reading import Trees
 from orderkit.adapters.forges.transport import ForgeTransport
 from orderkit.adapters.forges.writing import WritableForge, Write, WriteFailure
 from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange, SpecialFile, Written

@@ -19,9 +19,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ground.errors import (
+    AccessError,
     ConflictError,
     NotFoundError,
     OrderkitError,
@@ -29,8 +30,9 @@ from ground.errors import (
     RemoteError,
     TooFastError,
 )
-from ground.names import BlobSha, CommitSha, RepoId, blob_sha
-from orderkit.adapters.forges.answers import ROUNDS, LostAnswerError, ServerError, pauses
+from ground.names import MAIN, BlobSha, CommitSha, RepoId, blob_sha
+from orderkit.adapters.forges.answers import ROUNDS, LostAnswerError, ServerError, pauses, turn
+from orderkit.adapters.forges.calls import ForgeCalls, hidden
 from orderkit.ports.forge import Commit, FileChange, Operation, Repository, Written
 from orderkit.ports.signatures import (
     CommitReader,
@@ -56,6 +58,10 @@ class WritableForge(CommitReader, Protocol):
 
     def repo(self, repo: RepoId) -> Repository | None: ...
 
+    def blocking_rule(self, repo: RepoId, branch: str) -> str:
+        """Return the rule that keeps us from pushing to a branch, "" if none does."""
+        ...
+
     def blobs(
         self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
     ) -> Mapping[PurePosixPath, BlobSha]: ...
@@ -69,6 +75,38 @@ logger = logging.getLogger(__name__)
 ForgeT = TypeVar("ForgeT", bound=WritableForge)
 
 
+class SharedWriting(ForgeCalls):
+    """The part of the port that commits files."""
+
+    @abstractmethod
+    def _new_write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> Write[Any]: ...
+
+    def write(
+        self,
+        repo: RepoId,
+        changes: Sequence[FileChange],
+        operation: Operation,
+        *,
+        branch: str = MAIN,
+    ) -> Written:
+        """
+        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
+
+        One write per repository is in flight per process.
+
+        Raises:
+            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
+            NotFoundError: No such repository or branch.
+            RefusedError: The repository is archived.
+            IncompleteError: It was written, and replaced what another writer wrote just before.
+        """
+        check_paths(changes)
+        with turn(self.base_url, repo):
+            return self._new_write(repo, changes, operation, branch).run()
+
+
 @dataclass(frozen=True, slots=True)
 class WriteFailure:
     """How a round failed, and whether another one may help."""
@@ -80,6 +118,8 @@ class WriteFailure:
 @dataclass(slots=True)
 class Write(ABC, Generic[ForgeT]):
     """One write; `run` repeats rounds until the outcome is clear. Each forge has its `_send`."""
+
+    way_past: ClassVar[str] = "add our account to those who may push"
 
     forge: ForgeT
     repo: RepoId
@@ -171,7 +211,7 @@ class Write(ABC, Generic[ForgeT]):
             return head
         repository = self.forge.repo(self.repo)
         if repository is None:
-            raise NotFoundError(f"there is no repository {self.repo}, or it is hidden from us")
+            raise hidden(self.repo)
         if repository.empty:
             return None
         head = self.forge.head(self.repo, self.branch)  # the first commit may have just been made
@@ -245,6 +285,22 @@ class Write(ABC, Generic[ForgeT]):
             hint="read it again and repeat the edit",
         )
         return WriteFailure(error, again=False)
+
+    def _protected(self, told: object) -> AccessError | None:
+        """Return the error for a branch that a rule of the forge closes to us, else None."""
+        try:
+            rule = self.forge.blocking_rule(self.repo, self.branch)
+        except OrderkitError:
+            return None  # the refusal itself says more
+        return self._closed_by(rule, told) if rule else None
+
+    def _closed_by(self, rule: str, told: object) -> AccessError:
+        return AccessError(
+            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
+            f" '{rule}', which does not let our account push: {told}",
+            hint=f"remove that rule, or {self.way_past}; until then, changes can go by pull request"
+            " (--pr)",
+        )
 
     def _message(self, paths: set[PurePosixPath], at: int) -> str:
         """Return the commit message for the changes of these paths, signed if we can."""

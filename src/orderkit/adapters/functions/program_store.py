@@ -22,7 +22,7 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -331,11 +331,3 @@ def digest_of(file: Path) -> str:
     """Return what identifies a file."""
     with file.open("rb") as stream:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
-
-
-def stored_digests() -> Iterator[str]:
-    """Yield the digests of the programs on this machine."""
-    with suppress(FileNotFoundError):
-        for folder in sorted(store_folder().iterdir()):
-            if _DIGEST.match(digest := f"sha256:{folder.name}"):
-                yield digest

@@ -11,54 +11,35 @@ makes one commit that changes nothing, under its own operation id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import ForgeCalls, Found, checked, list_in, object_in, text_in
-from orderkit.adapters.forges.transport import Query, path_of
+from orderkit.adapters.forges.transport import path_of
 from orderkit.ports.forge import Operation
 
 
 class Calls(ForgeCalls):
     """The shared part: paths and lists of Gitea's API."""
 
+    page_size_key: ClassVar[str] = "limit"
+    total_header: ClassVar[str] = "x-total-count"
+
     def _path(self, repo: RepoId, *segments: str) -> str:
         return path_of("repos", repo.owner, repo.name, *segments)
 
-    def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
-        """Yield every item of a list once."""
-        yielded: set[Any] = set()
-        for _ in range(calls.PASSES):
-            counts: set[str] = set()
-            page, has_next = 1, True
-            while has_next:
-                answer = checked(
-                    self._http.get(path, {**query, "page": page, "limit": calls.PAGE}), doing
-                )
-                counts.add(answer.headers.get("x-total-count", ""))
-                items = _items(answer)
-                fresh = [item for item in items if item.get(key) not in yielded]
-                yielded.update(item.get(key) for item in fresh)
-                yield from fresh
-                page, has_next = page + 1, len(items) >= calls.PAGE
-            # else the list is read again: an item may have moved to a page that was read already
-            if len(counts) == 1:
-                return
+    def _page_after(self, _answer: ForgeResponse, page: int, missing: int, /) -> int:
+        return 0 if missing > 0 else page + 1
 
-
-def _items(answer: ForgeResponse) -> list[Found]:
-    """Return the items of a page."""
-    # some endpoints wrap the list in an object
-    document = answer.json()
-    if isinstance(document, dict):
-        document = next(
-            (document[key] for key in ("data", "statuses") if key in document), document
-        )
-    return list_in(document or [])
+    def _items(self, answer: ForgeResponse, inside: str, _doing: str, /) -> list[Found]:
+        # some endpoints wrap the list in an object
+        document = answer.json()
+        if isinstance(document, dict):
+            keys = (inside, "data", "statuses")
+            document = next((document[key] for key in keys if key in document), document)
+        return list_in(document or [])
 
 
 BROKEN = 500

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.forges.hooks import ForgeHooks
+from orderkit.adapters.forges.access import ForgeHooks
 from orderkit.adapters.forges.transport import Credentials, ForgeTransport
 from orderkit.adapters.gitea.calls import Calls
 from orderkit.adapters.gitea.pulls import Merging

@@ -22,12 +22,11 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal, get_args
+from typing import ClassVar, get_args
 
 from ground.errors import (
     AccessError,
     ConflictError,
-    InProgressError,
     InvalidInputError,
     NotFoundError,
     OrderkitError,
@@ -43,32 +42,33 @@ from orderkit.adapters.forges.calls import (
     MISSING,
     NOT_NOW,
     Found,
-    checked,
     done,
+    is_commit_id,
     list_in,
     number_in,
     object_in,
     text_in,
-    user_in,
 )
 from orderkit.adapters.forges.merging import (
     Merge,
     MergeRequest,
     SharedMerging,
     Sides,
+    checking,
     conflicts,
     differing_paths,
+    late_head,
 )
-from orderkit.adapters.forges.pulls import SharedBranches, SharedNotes, SharedPulls, split_line
-from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.gitea.reading import GiteaReading, commit_of, is_commit_id, refused_name
+from orderkit.adapters.forges.pulls import AskedState, SharedNotes, SharedPulls
+from orderkit.adapters.forges.reading import refused_name
+from orderkit.adapters.forges.repositories import SharedBranches
+from orderkit.adapters.forges.transport import Query, path_of
+from orderkit.adapters.gitea.reading import GiteaReading
 from orderkit.ports.forge import (
     Commit,
     CommitStatus,
     OpenPullRef,
-    PullDraft,
     PullRequest,
-    PullState,
     StatusState,
 )
 
@@ -108,7 +108,7 @@ class Branches(GiteaReading, SharedBranches):
         if not answer.ok:
             raise refusal(answer, doing)
         comparison = object_in(answer, doing)
-        commits = tuple(commit_of(commit) for commit in list_in(comparison.get("commits") or []))
+        commits = tuple(map(self._commit_of, list_in(comparison.get("commits") or [])))
         if len(commits) < int(comparison.get("total_commits") or 0):
             raise TooManyCommitsError(f"{doing}: the forge shows {len(commits)} commits only")
         # Gitea prefers a branch or tag of the commit's name
@@ -136,23 +136,6 @@ class Notes(GiteaReading, SharedNotes):
                 raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
             raise
 
-    def _new_comment(self, repo: RepoId, number: int, body: str, doing: str) -> None:
-        path = self._path(repo, "issues", str(number), "comments")
-        done(self._http.send("POST", path, body={"body": body}), doing)
-
-    def _edit_comment(self, repo: RepoId, _: int, comment: Found, body: str, doing: str) -> None:
-        self._comment_call("PATCH", repo, comment, doing, body)
-
-    def _delete_comment(self, repo: RepoId, _: int, comment: Found, doing: str) -> None:
-        self._comment_call("DELETE", repo, comment, doing)
-
-    def _comment_call(
-        self, method: str, repo: RepoId, comment: Found, doing: str, body: str | None = None
-    ) -> bool:
-        path = self._path(repo, "issues", "comments", str(number_in(comment, "id")))
-        answer = self._http.send(method, path, body=None if body is None else {"body": body})
-        return answer.status == MISSING or done(answer, doing)
-
     def _post_status(
         self, repo: RepoId, commit: CommitSha, status: CommitStatus, doing: str
     ) -> bool:
@@ -164,65 +147,24 @@ class Notes(GiteaReading, SharedNotes):
         }
         return done(self._http.send("POST", self._path(repo, "statuses", commit), body=body), doing)
 
-    def statuses(self, repo: RepoId, commit: CommitSha) -> tuple[CommitStatus, ...]:
-        """
-        Return the newest status of each context, sorted by context. See the port.
+    def _statuses(self, repo: RepoId, commit: CommitSha, doing: str) -> Iterator[Found]:
+        return self._pages(self._path(repo, "commits", commit, "status"), {}, doing)
 
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        path = self._path(repo, "commits", commit, "status")
-        entries = self._pages(path, {}, f"read the statuses of {commit[:8]} in {repo}")
-        newest: dict[str, Found] = {}
-        for entry in entries:
-            context = str(entry.get("context"))
-            if context not in newest or number_in(entry, "id") > number_in(newest[context], "id"):
-                newest[context] = entry
-        return tuple(_status(newest[context]) for context in sorted(newest))
-
-
-def _status(entry: Found) -> CommitStatus:
-    """Read a status."""
-    # Gitea returns the sent ``state`` as ``status``
-    state = str(entry.get("status") or entry.get("state") or "")
-    return CommitStatus(
-        str(entry.get("context")),
-        _STATES.get(state, "success" if state == "skipped" else "error"),
-        str(entry.get("description") or ""),
-        str(entry.get("target_url") or ""),
-    )
+    def _status_of(self, entry: Found) -> CommitStatus:
+        # Gitea returns the sent ``state`` as ``status``
+        state = str(entry.get("status") or entry.get("state") or "")
+        return CommitStatus(
+            str(entry.get("context")),
+            _STATES.get(state, "success" if state == "skipped" else "error"),
+            str(entry.get("description") or ""),
+            str(entry.get("target_url") or ""),
+        )
 
 
 class GiteaPulls(Branches, Notes, SharedPulls):
     """The part of the port about pull requests, without merging."""
 
-    def _new_pull(self, repo: RepoId, draft: PullDraft, body: str, doing: str) -> PullRequest:
-        new = {"head": draft.head, "base": draft.base, "title": draft.title, "body": body}
-        answer = self._http.send("POST", self._path(repo, "pulls"), body=new)
-        return self._pull_of(object_in(checked(answer, doing), doing), repo)
-
-    def _edit_pull(
-        self, repo: RepoId, number: int, title: str | None, body: str, doing: str
-    ) -> PullRequest | None:
-        change: dict[str, Any] = {"body": body} | ({"title": title} if title is not None else {})
-        path = self._path(repo, "pulls", str(number))
-        answer = self._http.send("PATCH", path, body=change)
-        if answer.status == CONFLICT and "already changed" in answer.text:
-            return None  # Gitea compares the text's version itself, also if the request names none
-        return self._pull_of(object_in(checked(answer, doing), doing), repo)
-
-    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
-        path = self._path(repo, "pulls", str(number))
-        return done(self._http.send("PATCH", path, body={"base": base}), doing)
-
-    def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
-        path = self._path(repo, "pulls", str(number))
-        return done(self._http.send("PATCH", path, body={"state": "closed"}), doing)
-
-    def pull(self, repo: RepoId, number: int) -> PullRequest | None:
-        """Return a pull request, or None if the number does not exist; see the port."""
-        entry = self._pull_object(repo, number)
-        return self._pull_of(entry, repo) if entry is not None else None
+    merged_field: ClassVar[str] = "merged"
 
     def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None:
         """Return a pull request between two branches; see the port."""
@@ -230,24 +172,8 @@ class GiteaPulls(Branches, Notes, SharedPulls):
         entry = self._optional(path, f"look for a pull request from {head}")
         return self._pull_of(entry, repo) if entry is not None else None
 
-    def _pull_object(self, repo: RepoId, number: int) -> Found | None:
-        path = self._path(repo, "pulls", str(number))
-        return self._optional(path, f"read pull request {repo}#{number}")
-
-    def pulls(
-        self,
-        repo: RepoId,
-        *,
-        state: Literal["open", "closed", "all"] = "open",
-        base: str | None = None,
-        head: str | None = None,
-    ) -> Iterator[PullRequest]:
-        """Yield pull requests, newest first; see the port."""
-        query = {"state": state, "sort": "newest"} | ({"base_branch": base} if base else {})
-        for item in self._pages(self._path(repo, "pulls"), query, f"list pulls of {repo}"):
-            pull = self._pull_of(item, repo)
-            if head in (None, pull.head) and base in (None, pull.base):
-                yield pull
+    def _pull_query(self, _: RepoId, state: AskedState, base: str, _head: str, /) -> Query:
+        return {"state": state, "sort": "newest"} | ({"base_branch": base} if base else {})
 
     def open_pulls(self, org: str) -> Iterator[OpenPullRef]:
         """Yield the open pull requests of an organisation; see the port."""
@@ -257,36 +183,10 @@ class GiteaPulls(Branches, Notes, SharedPulls):
             repo = RepoId(org, text_in(item.get("repository"), "name"))
             yield OpenPullRef(repo, number_in(item, "number"), str(item.get("updated_at") or ""))
 
-    def _pull_of(self, entry: Found, repo: RepoId) -> PullRequest:
-        number, head = number_in(entry, "number"), entry.get("head") or {}
-        body, operation, requester = split_line(str(entry.get("body") or ""))
-        merged = bool(entry.get("merged"))
-        state: PullState = "open" if entry.get("state") == "open" else "closed"
-        return PullRequest(
-            number=number,
-            title=str(entry.get("title") or ""),
-            body=body,
-            state="merged" if merged else state,
-            draft=bool(entry.get("draft")),
-            head=_head_branch(head),
-            head_commit=CommitSha(text_in(head, "sha")),
-            base=text_in(entry.get("base"), "ref"),
-            mergeable=bool(entry.get("mergeable")),
-            merge_commit=CommitSha(text_in(entry, "merge_commit_sha")) if merged else None,
-            web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pulls', str(number))}",
-            operation=operation,
-            requester=requester,
-            author=user_in(entry),
-            created=str(entry.get("created_at") or ""),
-        )
-
-
-def _head_branch(head: Found) -> str:
-    """Return the branch of a pull request's head."""
-    # after the branch's deletion only the label still names it
-    ref = text_in(head, "ref")
-    label = head.get("label")
-    return str(label) if label and ref.startswith("refs/pull/") else ref
+    def _head_branch(self, head: Found) -> str:
+        # after the branch's deletion only the label still names it
+        ref, label = text_in(head, "ref"), head.get("label")
+        return str(label) if label and ref.startswith("refs/pull/") else ref
 
 
 _CHECKING = re.compile(r"try again later", re.IGNORECASE)
@@ -309,7 +209,7 @@ class Merging(GiteaPulls, SharedMerging):
 
     def request_merge(self, request: MergeRequest) -> ForgeResponse:
         """Ask once for the merge."""
-        path = self._path(request.repo, "pulls", str(request.number), "merge")
+        path = self._pull_path(request.repo, request.number, "merge")
         body = {
             "Do": request.style.value,
             "head_commit_id": request.head,
@@ -364,12 +264,10 @@ class _Merge(Merge[Merging]):
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
         text, status = answer.text, answer.status
-        if status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{self.request}: {status} {text}", hint="repeat the command")
         if status == NOT_NOW:
             return self._not_now(text)
-        if status == CONFLICT and _LATE_HEAD.search(text):  # our read just saw this head
-            return InProgressError(f"{self.request}: the forge has not taken in its head yet")
+        if status == CONFLICT and _LATE_HEAD.search(text):
+            return late_head(self.request)
         if status in (CONFLICT, FORBIDDEN) and (_LATE_BASE.search(text) or RACE.search(text)):
             return ConflictError(f"{self.request}: {text}", hint="repeat the command")
         if status == CONFLICT and "PushRejected" in text:
@@ -399,15 +297,11 @@ class _Merge(Merge[Merging]):
             self.empty.append(time.monotonic())
             if len(self.empty) >= _EMPTY_LOOKS and self.empty[-1] - self.empty[0] >= _EMPTY_S:
                 raise RefusedError(f"{request}: {now.base} has all its commits: nothing to merge")
-        checking = InProgressError(
-            f"{request}: the forge is still checking whether it can be merged",
-            hint="repeat the command",
-        )
         if self._trial_is_due():
             paths = self.forge._conflicting(request.repo, request.number)  # noqa: SLF001
             if paths:
                 raise self._conflict(paths)
-        return checking
+        return checking(request)
 
     def _trial_is_due(self) -> bool:
         """Say, once, that the forge had the time to find a conflict."""

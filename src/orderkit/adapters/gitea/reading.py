@@ -12,39 +12,32 @@ support are in ``core.platform.neighbours``; docs/forge.md prints the rules.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any
 
 from ground.errors import NotFoundError, RefusedError, RemoteError
 from ground.names import BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges import calls
-from orderkit.adapters.forges.answers import ForgeResponse, GarbledError, refusal
+from orderkit.adapters.forges.answers import ForgeResponse, refusal
 from orderkit.adapters.forges.calls import (
     BAD,
     CONFLICT,
     MISSING,
     Found,
-    TooManyError,
-    TreeEntry,
-    Trees,
+    bytes_in,
     checked,
+    is_commit_id,
     list_in,
     object_in,
-    special_in,
     text_in,
 )
-from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.forges.reading import SharedReading, TreeEntry, misleading, refused_name
+from orderkit.adapters.forges.transport import Query, path_of
 from orderkit.adapters.gitea.calls import BROKEN, Calls, git_head, says_empty
 from orderkit.core.platform.neighbours import GITEA, ReleaseVerdict, judge_release
-from orderkit.ports.forge import LINK, PLAIN, Commit, FileRevision, Repository, SpecialFile
+from orderkit.ports.forge import LINK, PLAIN, FileRevision, Repository, SpecialFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,6 @@ def judge_gitea(version: str) -> ReleaseVerdict:
 
 TREE_PAGE = 1000
 """The most that Gitea gives as it is installed (`default_git_trees_per_page`)."""
-_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FILE = SpecialFile(PLAIN, "")
 DEFAULT_BRANCH = "main"
 
@@ -96,10 +88,9 @@ _FILES_AT_ONCE = 30
 """What Gitea sends at most, as it is installed (``DEFAULT_PAGING_NUM``; read in 1.27)."""
 
 
-class GiteaReading(Calls):
+class GiteaReading(Calls, SharedReading):
     """The part of the port that only reads."""
 
-    _trees: Trees
     _reads_many = True
     """Not known to lack the call that reads several files."""
 
@@ -172,46 +163,27 @@ class GiteaReading(Calls):
             return git_head(self, repo, branch)
         return CommitSha(text_in(object_in(checked(answer, doing), doing).get("commit"), "id"))
 
-    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
-        """
-        Return every file of a commit with its blob id; see the port.
+    @property
+    def _most_of_small(self) -> int:
+        return TREE_PAGE
 
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        remembered = self._trees.remembered(repo, commit)
-        if remembered is not None:
-            return remembered
-        if self._trees.is_large(repo):
-            with suppress(TooManyError):
-                return self._trees.walk(repo, commit, lambda _, sha: self._children(repo, sha))
-        entries, pages = self._tree_page(repo, commit, 1)
-        if pages == 1:
-            return self._trees.keep(repo, commit, map(_tree_entry, entries))
-        for page in range(2, pages + 1):
-            entries += self._tree_page(repo, commit, page)[0]
-        return self._trees.keep_large(repo, commit, map(_tree_entry, entries))
+    def _all_entries(self, repo: RepoId, commit: str) -> list[TreeEntry]:
+        return self._entries(repo, commit, recursive=True)
 
-    def _children(self, repo: RepoId, sha: str, *, recursive: bool = False) -> Iterator[TreeEntry]:
-        """Yield the entries of a folder or commit, the direct ones or all."""
+    def _children(
+        self, repo: RepoId, _commit: CommitSha, _path: PurePosixPath, sha: str, /
+    ) -> list[TreeEntry]:
+        return self._entries(repo, sha, recursive=False)
+
+    def _entries(self, repo: RepoId, sha: str, *, recursive: bool) -> list[TreeEntry]:
+        """Return the entries of a folder or commit, the direct ones or all."""
+        entries: list[TreeEntry] = []
         page, pages = 1, 1
         while page <= pages:
-            entries, pages = self._tree_page(repo, sha, page, recursive=recursive)
-            yield from map(_tree_entry, entries)
+            found, pages = self._tree_page(repo, sha, page, recursive=recursive)
+            entries += map(_tree_entry, found)
             page += 1
-
-    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
-        """
-        Return what a commit has besides plain files; see the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        self.tree(repo, commit)
-        special = self._trees.remembered_special(repo, commit)
-        return (
-            special_in(self._children(repo, commit, recursive=True)) if special is None else special
-        )
+        return entries
 
     def _tree_page(
         self, repo: RepoId, commit: str, page: int, *, recursive: bool = True
@@ -267,24 +239,24 @@ class GiteaReading(Calls):
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
         is_commit = is_commit_id(ref)  # whose files never change
-        if (kept := self._trees.file(repo, ref, path)) or self._trees.lacks(repo, ref, path):
+        if (kept := self.trees.file(repo, ref, path)) or self.trees.lacks(repo, ref, path):
             return kept
         entry = self._contents(repo, path, ref)
         if is_commit:
             self._check_commit(repo, path, CommitSha(ref), entry)
         if entry is None:
             return None
-        content = entry.get("content")
-        data = _decoded(content) if isinstance(content, str) else self._large(repo, path, ref)
+        has_content = isinstance(entry.get("content"), str)
+        data = bytes_in(entry) if has_content else self._large(repo, path, ref)
         file = FileRevision(path, data, BlobSha(text_in(entry, "sha")))
         if is_commit:
-            self._trees.keep_file(repo, ref, file)
+            self.trees.keep_file(repo, ref, file)
         return file
 
     def read_ahead(self, repo: RepoId, paths: Iterable[PurePosixPath], commit: CommitSha) -> None:
         """Get files with a request for each thirty; what it does not bring, `read` asks for."""
         blobs = self.tree(repo, commit)
-        lacking = (p for p in paths if p in blobs and not self._trees.file(repo, commit, p))
+        lacking = (p for p in paths if p in blobs and not self.trees.file(repo, commit, p))
         while len(asked := list(islice(lacking, _FILES_AT_ONCE))) > 1 and self._reads_many:
             query = {"ref": commit, "body": json.dumps({"files": list(map(str, asked))})}
             try:
@@ -297,9 +269,9 @@ class GiteaReading(Calls):
             for path, entry in zip(asked, list_in(answer.json()), strict=False):
                 found = entry or {}
                 is_file = found.get("type") == "file" and found.get("sha") == blobs[path]
-                if is_file and isinstance(content := found.get("content"), str):
-                    file = FileRevision(path, _decoded(content), blobs[path])
-                    self._trees.keep_file(repo, commit, file)
+                if is_file and isinstance(found.get("content"), str):
+                    file = FileRevision(path, bytes_in(found), blobs[path])
+                    self.trees.keep_file(repo, commit, file)
 
     def _check_commit(
         self, repo: RepoId, path: PurePosixPath, commit: CommitSha, entry: Found | None
@@ -353,55 +325,31 @@ class GiteaReading(Calls):
 
     def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
         """Return refs that may be taken for a branch; see the port."""
-        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
-        misleading = {f"refs/tags/{name}" for name in short_names}
-        misleading |= {f"refs/heads/{name}" for name in short_names[1:]}
-        misleading.add(f"refs/heads/{branch}")  # followed by a space, which Argo CD cuts off
         folders = (("tags",), ("heads", "heads"), ("heads", "refs"), ("heads", branch))
         answers = (self._http.get(self._path(repo, "git", "refs", *path)) for path in folders)
-        refs = {
+        refs = (
             str(ref.get("ref"))
             for answer in answers
             if answer.status != MISSING
             for ref in list_in(checked(answer, f"read the refs of {repo}").json() or [])
-        } - {f"refs/heads/{branch}"}
-        return tuple(sorted(ref for ref in refs if ref.split()[0] in misleading))
+        )
+        return misleading(branch, refs)
 
-    def commits(
-        self,
-        repo: RepoId,
-        *,
-        ref: str = DEFAULT_BRANCH,
-        path: PurePosixPath | None = None,
-        limit: int = 50,
-    ) -> Sequence[Commit]:
-        """Return the newest commits first; see the port."""
-        commits: list[Commit] = []
-        size = min(limit, calls.PAGE)
-        query: dict[str, str | int] = {
+    def _history_of(self, repo: RepoId, ref: str, size: int) -> tuple[str, Query]:
+        query: Query = {
             "sha": ref if is_commit_id(ref) else f"refs/heads/{ref}",  # no tag of that name
             "stat": "false",
             "files": "false",
             "verification": "false",
             "limit": size,
         }
-        if path is not None:
-            query["path"] = str(path)
-        page = 1
-        while len(commits) < limit:
-            answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
-            if answer.status == MISSING or (answer.status == CONFLICT and "empty" in answer.text):
-                break
-            if not answer.ok:
-                raise refusal(answer, f"read the history of {repo}")
-            if _is_unshown(answer):
-                raise _unshown(repo, ref)
-            items = list_in(answer.json())
-            commits += [commit_of(item) for item in items]
-            if len(items) < size:
-                break
-            page += 1
-        return commits[:limit]
+        return self._path(repo, "commits"), query
+
+    def _ends_history(self, answer: ForgeResponse, repo: RepoId, ref: str, /) -> bool:
+        if _is_unshown(answer):
+            raise _unshown(repo, ref)
+        is_empty = answer.status == CONFLICT and "empty" in answer.text
+        return is_empty or super()._ends_history(answer, repo, ref)
 
 
 def _is_unshown(answer: ForgeResponse) -> bool:
@@ -417,50 +365,9 @@ def _unshown(repo: RepoId, ref: str) -> RefusedError:
     )
 
 
-def is_commit_id(ref: str) -> bool:
-    """Say whether a reference is a full commit id."""
-    return _COMMIT_ID.fullmatch(ref) is not None
-
-
-def refused_name(repo: RepoId, commit: str) -> RefusedError:
-    """Make the error for a branch or tag that the forge answers with instead of a commit."""
-    return RefusedError(
-        f"{repo}: the forge shows something else as commit {commit}",
-        hint="delete the branch or tag of that name",
-    )
-
-
 def _is_file(entry: Found) -> bool:
     return entry.get("type") == "blob"
 
 
 def _tree_entry(entry: Found) -> TreeEntry:
     return TreeEntry(text_in(entry, "path"), text_in(entry, "sha"), int(text_in(entry, "mode"), 8))
-
-
-def commit_of(entry: Any) -> Commit:
-    """
-    Read a commit as lists of commits show it.
-
-    Raises:
-        GarbledError: It is not a commit.
-    """
-    inner = entry.get("commit")
-    message = inner.get("message") if isinstance(inner, dict) else ""
-    parents = (text_in(parent, "sha") for parent in list_in(entry.get("parents") or []))
-    author = inner.get("author") if isinstance(inner, dict) else None
-    person = author if isinstance(author, dict) else {}
-    return Commit(
-        CommitSha(text_in(entry, "sha")),
-        str(message or ""),
-        tuple(map(CommitSha, parents)),
-        author=f"{person.get('name') or ''} <{person.get('email') or ''}>" if person else "",
-        when=str(person.get("date") or ""),
-    )
-
-
-def _decoded(content: str) -> bytes:
-    try:
-        return base64.b64decode(content)
-    except binascii.Error as error:
-        raise GarbledError("the forge's answer holds no base64") from error

@@ -15,14 +15,21 @@ read. Only a site admin can make accounts.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import chain
 
-from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
+from ground.errors import AccessError, InvalidInputError, NotFoundError
 from ground.names import RepoId
 from ground.secrets import register
-from orderkit.adapters.forges.answers import settle
+from orderkit.adapters.forges.access import (
+    AccessCalls,
+    Holder,
+    SharedTeams,
+    Team,
+    grants,
+    stranger,
+)
 from orderkit.adapters.forges.calls import (
     FORBIDDEN,
     INVALID,
@@ -30,7 +37,6 @@ from orderkit.adapters.forges.calls import (
     Found,
     checked,
     done,
-    list_in,
     number_in,
     object_in,
     text_in,
@@ -46,77 +52,10 @@ UNITS = (
     "repo.wiki", "repo.projects", "repo.packages", "repo.actions",
 )  # fmt: skip
 """The units of a repository in Gitea; a team gets its right on all of them."""
-_OWNERS = "owners"
 
 
-@dataclass(frozen=True, slots=True)
-class _Team:
-    """The state a team should have. Names are lower case: Gitea ignores their case."""
-
-    org: str
-    name: str
-    right: TeamRight
-    members: frozenset[str]
-    repositories: frozenset[str] | None
-
-    @property
-    def body(self) -> dict[str, object]:
-        level = self.right.value
-        return {
-            "name": self.name,
-            "permission": level,
-            "includes_all_repositories": self.repositories is None,
-            "units_map": dict.fromkeys(UNITS, level),
-        }
-
-    def is_like(self, team: Found) -> bool:
-        units = team.get("units_map") or {}
-        return bool(team.get("includes_all_repositories")) is (self.repositories is None) and all(
-            units.get(unit) == self.right.value for unit in UNITS
-        )
-
-
-class GiteaAccess(Calls):
+class GiteaAccess(Calls, SharedTeams):
     """The part of the port about teams."""
-
-    def ensure_access(
-        self,
-        org: str,
-        team: str,
-        *,
-        right: TeamRight,
-        members: Sequence[str],
-        repositories: Sequence[str] | None = None,
-    ) -> None:
-        """
-        Make sure the team has exactly this right, members and repositories. See the port.
-
-        Raises:
-            NotFoundError: No such organisation, user or repository.
-            InvalidInputError: The forge refuses the team's name.
-            RefusedError: `team` is the owners team, which is never changed.
-        """
-        if team.lower() == _OWNERS:
-            raise RefusedError(f"{org}: the team of owners is not changed", hint="name another")
-        target = _Team(
-            org,
-            team,
-            right,
-            frozenset(name.lower() for name in members),
-            None if repositories is None else frozenset(name.lower() for name in repositories),
-        )
-        doing = f"set up team {team} of {org}"
-        existing = settle(
-            lambda _: self._team(target), lambda: self._new_team(target, doing), doing
-        )
-        path = path_of("teams", str(number_in(existing, "id")))
-        # removed first, added last: who leaves gets no wider right, and who joins not the old one
-        self._members(path, target, remove=True)
-        if not target.is_like(existing):
-            settle(lambda _: None, lambda: self._edit_team(path, target, doing), doing)
-        if target.repositories is not None:
-            self._repositories(path, target, target.repositories)
-        self._members(path, target, remove=False)
 
     def members(self, org: str, team: str = "") -> tuple[ForgeUser, ...]:
         """Return the members of an organisation's team, or of all its teams; see the port."""
@@ -136,62 +75,56 @@ class GiteaAccess(Calls):
             return ()
         return tuple(users.values())
 
-    def _team(self, target: _Team) -> Found | None:
+    def _team(self, target: Team) -> Found | None:
         doing = f"list the teams of {target.org}"
         try:
             teams = list(self._pages(path_of("orgs", target.org, "teams"), {}, doing))
         except NotFoundError as error:
             raise NotFoundError(f"there is no organisation {target.org}") from error
-        matches = (
-            entry for entry in teams if str(entry.get("name")).lower() == target.name.lower()
-        )
-        return next(matches, None)
+        named = (team for team in teams if str(team.get("name")).lower() == target.name.lower())
+        return next(named, None)
 
-    def _new_team(self, target: _Team, doing: str) -> Found:
-        answer = self._http.send("POST", path_of("orgs", target.org, "teams"), body=target.body)
+    def _new_team(self, target: Team, doing: str) -> Found:
+        path = path_of("orgs", target.org, "teams")
+        answer = self._http.send("POST", path, body=self._wanted(target))
         if answer.status == INVALID and "already exists" not in answer.text:
             raise InvalidInputError("team", target.name, f"is refused: {answer.text}")
         return object_in(checked(answer, doing), doing)
 
-    def _edit_team(self, path: str, target: _Team, doing: str) -> bool:
-        return done(self._http.send("PATCH", path, body=target.body), doing)
+    def _team_path(self, _: Team, found: Found, /) -> str:
+        return path_of("teams", str(number_in(found, "id")))
 
-    def _members(self, path: str, target: _Team, *, remove: bool) -> None:
-        doing = f"list the members of team {target.name}"
-        current = {text_in(x, "login").lower() for x in self._pages(f"{path}/members", {}, doing)}
-        names = current - target.members if remove else target.members - current
-        for name in sorted(names):
-            self._member(f"{path}/members{path_of(name)}", name, target.name, remove=remove)
+    def _wanted(self, target: Team) -> Found:
+        level = target.right.value
+        return {
+            "name": target.name,
+            "permission": level,
+            "includes_all_repositories": target.repositories is None,
+            "units_map": dict.fromkeys(UNITS, level),
+        }
 
-    def _member(self, path: str, name: str, team: str, *, remove: bool) -> None:
-        missing = f"there is no user {name}"
-        self._set(path, f"member {name} of team {team}", missing, remove=remove)
+    def _is_like(self, target: Team, found: Found) -> bool:
+        has_all, units = bool(found.get("includes_all_repositories")), found.get("units_map") or {}
+        return has_all is (target.repositories is None) and all(
+            units.get(unit) == target.right.value for unit in UNITS
+        )
 
-    def _repositories(self, path: str, target: _Team, names: Collection[str]) -> None:
+    def _set_repositories(self, path: str, target: Team, doing: str) -> None:
+        if target.repositories is None:
+            return
         doing = f"list the repositories of team {target.name}"
         current = {text_in(x, "name").lower() for x in self._pages(f"{path}/repos", {}, doing)}
-        for name in sorted(current ^ set(names)):
+        for name in sorted(current ^ target.repositories):
             missing = f"there is no repository {target.org}/{name}"
-            repository_path = f"{path}/repos{path_of(target.org, name)}"
-            self._set(repository_path, f"repository {name}", missing, remove=name in current)
-
-    def _set(self, path: str, doing: str, missing: str, *, remove: bool) -> None:
-        """Put or delete one entry; both are safe to repeat."""
-
-        def act() -> bool:
-            answer = self._http.send("DELETE" if remove else "PUT", path)
-            if answer.status == MISSING and not remove:
-                raise NotFoundError(missing)
-            return answer.status == MISSING or done(answer, doing)
-
-        settle(lambda _: None, act, doing)
+            place = f"{path}/repos{path_of(target.org, name)}"
+            self._set(place, f"repository {name}", missing, None, remove=name in current)
 
 
 _RIGHTS: Mapping[str, AccessRight] = {"owner": "owner", "admin": "admin", "write": "write"}
 """Levels of Gitea that can write, the highest first."""
 
 
-class Grants(GiteaReading):
+class Grants(GiteaReading, AccessCalls):
     """The part of the port that lists who has access."""
 
     def foreign_access(
@@ -203,29 +136,19 @@ class Grants(GiteaReading):
         Raises:
             RefusedError: We are not even a member of the organisation.
         """
-        org = isinstance(target, str)
+        is_org, path = isinstance(target, str), self._place(target)
         own = self._of_organisation(target) if isinstance(target, str) else self._of(target, seen)
-        path = path_of("orgs", target) if isinstance(target, str) else self._path(target)
-        me = self.user().lower()
-        rights: dict[str, AccessRight] = {}
-        for holder, right in (*own, *self._machines(path, org=org)):
-            if holder.lower() != me:
-                highest = (right, rights.get(holder, right))
-                rights[holder] = min(highest, key=[*_RIGHTS, "listen"].index)
-        return tuple(AccessGrant(str(target), *entry) for entry in sorted(rights.items()))
+        machines = self._machines(path, org=is_org)
+        return grants(target, chain(own, machines), self.user())
 
-    def _of_organisation(self, org: str) -> Iterator[tuple[str, AccessRight]]:
+    def _of_organisation(self, org: str) -> Iterator[Holder]:
         doing = f"list the teams of {org}"
         try:
             teams = list(self._pages(path_of("orgs", org, "teams"), {}, doing))
         except NotFoundError:
             return
         except AccessError as error:
-            raise RefusedError(
-                f"organisation {org} belongs to somebody else: our account {self.user()} is no"
-                " member of it",
-                hint="choose another name, or have its owner remove it",
-            ) from error
+            raise stranger(org, self.user()) from error
         for team in teams:
             right = _team_right(team)
             if right is None:
@@ -234,7 +157,7 @@ class Grants(GiteaReading):
             for member in self._pages(path, {}, doing):
                 yield text_in(member, "login"), right
 
-    def _of(self, repo: RepoId, seen: Repository | None) -> Iterator[tuple[str, AccessRight]]:
+    def _of(self, repo: RepoId, seen: Repository | None) -> Iterator[Holder]:
         doing = f"list who has access to {repo}"
         repository = seen or self.repo(repo)
         if repository is None:
@@ -250,30 +173,15 @@ class Grants(GiteaReading):
             if right:
                 yield login, right
 
-    def _machines(self, path: str, *, org: bool) -> Iterator[tuple[str, AccessRight]]:
+    def _machines(self, path: str, *, org: bool) -> Iterator[Holder]:
         """Yield runners, webhooks, keys and mirrors; a feature that is switched off has none."""
-        for runner in self._optional_list(f"{path}/actions/runners", "runners"):
-            # another runner or key can have its name or title, but not its id or fingerprint
-            yield f"runner:{runner.get('name')}:{runner.get('id')}", "write"
-        for hook in self._optional_list(f"{path}/hooks"):
-            yield f"webhook:{(hook.get('config') or {}).get('url')}", "listen"
+        yield from self._listeners(path)
         if org:
             return
-        for key in self._optional_list(f"{path}/keys"):
-            right: AccessRight = "listen" if key.get("read_only") else "write"
-            yield f"deploy-key:{key.get('title')}:{key.get('fingerprint')}", right
+        # another key can have its title, but not its fingerprint
+        yield from self._keys(path, "fingerprint")
         for mirror in self._optional_list(f"{path}/push_mirrors"):
             yield f"push-mirror:{mirror.get('remote_address')}", "listen"
-
-    def _optional_list(self, path: str, key: str = "") -> list[Found]:
-        """Return a list that only admins see, and that a forge without the feature lacks."""
-        doing = f"read {path}"
-        with suppress(AccessError, NotFoundError):
-            if not key:
-                return list(self._pages(path, {}, doing))
-            page = object_in(checked(self._http.get(path), doing), doing)
-            return list_in(page.get(key) or [])
-        return []
 
 
 def _team_right(team: Found) -> AccessRight | None:

@@ -21,10 +21,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from ground.errors import (
-    AccessError,
     ConflictError,
     InvalidInputError,
     MovedError,
@@ -42,35 +41,34 @@ from orderkit.adapters.forges.answers import (
     missing_scope,
     refusal,
     settle,
-    turn,
 )
 from orderkit.adapters.forges.calls import (
     CONFLICT,
-    CREATED,
     FORBIDDEN,
     INVALID,
     MISSING,
     UNAUTHORIZED,
+    Found,
     checked,
     done,
+    hidden,
     object_in,
 )
-from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.forges.writing import Write, WriteFailure, check_paths
+from orderkit.adapters.forges.repositories import SharedRepositories
+from orderkit.adapters.forges.writing import SharedWriting, Write, WriteFailure
 from orderkit.adapters.gitea.calls import push_again_after_first_commit
 from orderkit.adapters.gitea.reading import DEFAULT_BRANCH, GiteaReading
-from orderkit.ports.forge import FileChange, Operation, Removal, Repository, Written
-from orderkit.ports.signatures import Signatures
-
-_NO_SQUASH = {
-    "allow_squash_merge": False,
-    "allow_merge_commits": True,
-    "default_merge_style": "merge",
-}
+from orderkit.ports.forge import FileChange, Operation, Repository, Written
 
 
-class Repositories(GiteaReading):
+class Repositories(GiteaReading, SharedRepositories):
     """The part of the port about organisations and repositories."""
+
+    no_squash: ClassVar[Found] = {
+        "allow_squash_merge": False,
+        "allow_merge_commits": True,
+        "default_merge_style": "merge",
+    }
 
     def ensure_org(self, name: str) -> bool:
         """
@@ -92,47 +90,22 @@ class Repositories(GiteaReading):
 
         return settle(look, create, f"create organisation {name}")
 
-    def has_org(self, name: str) -> bool:
-        """Say whether the organisation exists and is visible to us; see the port."""
-        return self._optional(path_of("orgs", name), f"look for organisation {name}") is not None
-
-    def ensure_repo(
+    def _new_repo(
         self,
         repo: RepoId,
-        *,
         description: str,
-        private: bool = False,
-        may_squash: bool = True,  # noqa: ARG002  Gitea takes it in a change only
+        doing: str,
+        *,
+        private: bool,
+        may_squash: bool,  # noqa: ARG002  Gitea takes it in a change only
     ) -> Repository:
-        """
-        Make sure the repository exists. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: The organisation does not exist.
-            InvalidInputError: The forge refuses the name.
-        """
-        doing = f"create repository {repo}"
         body = {
             "name": repo.name,
             "description": description,
             "private": private,
             "default_branch": DEFAULT_BRANCH,
         }
-
-        def create() -> Repository:
-            answer = self._http.send("POST", path_of("orgs", repo.owner, "repos"), body=body)
-            if answer.status == CREATED:
-                return self._repository(object_in(answer, doing), repo)
-            if answer.status == INVALID:
-                raise InvalidInputError("repository", repo.name, f"is refused: {answer.text}")
-            if answer.status == MISSING:
-                raise NotFoundError(
-                    f"{doing}: there is no organisation {repo.owner}",
-                    hint=f"create it first: orderkit team add {repo.owner}",
-                )
-            raise refusal(answer, doing)
-
-        return settle(lambda _: self.repo(repo), create, doing)
+        return self._repository(self._post_repo(repo, body, doing), repo)
 
     def missing_rights(self, repo: RepoId) -> tuple[str, ...]:
         """
@@ -145,118 +118,25 @@ class Repositories(GiteaReading):
         """
         repository = self.repo(repo)
         if repository is None:
-            raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
+            raise hidden(repo)
         missing = []
         for path in (self._path(repo, "contents"), self._path(repo, "issues"), "/orgs"):
             # Gitea checks the token's scopes before the body: a missing scope is a 403, and
             # everything else a refusal that changes nothing
             answer = self._http.send("POST", path, body={})
-            if answer.status == FORBIDDEN and (scope := missing_scope(answer.text)):
+            if scope := missing_scope(answer):
                 missing.append(f"scope {scope}")
         if not repository.can_write:
             missing.append(f"write access to {repo}")
         return tuple(missing)
 
-    def archive(self, repo: RepoId, *, undo: bool = False) -> None:
-        """
-        Make the repository read-only, or writable again. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-        """
-        doing = f"{'unarchive' if undo else 'archive'} {repo}"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo) if attempted else None
-            return True if repository and repository.archived != undo else None
-
-        def patch() -> bool:
-            answer = self._http.send("PATCH", self._path(repo), body={"archived": not undo})
-            return done(answer, doing)
-
-        settle(look, patch, doing)
-
-    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
-        """
-        Switch off the style *squash*, and what would make it the default. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-        """
-        doing = f"forbid squash merges in {repo}"
-        known = [seen] if seen else []
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = known.pop() if known else self.repo(repo)
-            if repository is None:
-                raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-            return None if repository.may_squash else attempted
-
-        def patch() -> bool:
-            return done(self._http.send("PATCH", self._path(repo), body=_NO_SQUASH), doing)
-
-        return settle(look, patch, doing)
-
-    def set_default_branch(self, repo: RepoId, branch: str) -> None:
-        """
-        Make a branch the default. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: Repository or branch do not exist.
-        """
-        doing = f"make {branch} the default branch of {repo}"
-
-        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo)
-            return True if repository and repository.default_branch == branch else None
-
-        def patch() -> bool:
-            answer = self._http.send("PATCH", self._path(repo), body={"default_branch": branch})
-            is_unknown = answer.status == INVALID
-            # Gitea passes over a branch that does not exist (1.27, routers/api/v1/repo/repo.go)
-            if is_unknown or object_in(checked(answer, doing), doing)["default_branch"] != branch:
-                raise NotFoundError(f"{doing}: there is no such branch")
-            return True
-
-        settle(look, patch, doing)
-
-    def rename_repo(self, repo: RepoId, name: str) -> None:
-        """
-        Give the repository another name. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-            ConflictError: Another repository has that name.
-        """
-        doing, new = f"rename {repo} to {name}", RepoId(repo.owner, name)
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            try:
-                old = self.repo(repo)
-            except MovedError as error:
-                return True if error.place == str(new) else None
-            return True if attempted and old is None and self.repo(new) else None
-
-        def patch() -> bool:
-            answer = self._http.send("PATCH", self._path(repo), body={"name": name})
-            if answer.status == INVALID:
-                raise ConflictError(f"{doing}: {answer.text}")
-            return done(answer, doing)
-
-        settle(look, patch, doing)
-
-    def delete_repo(self, repo: RepoId) -> Removal:
-        """Remove the repository for good. Idempotent. See the port."""
-        doing = f"delete {repo}"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            return True if attempted and self.repo(repo) is None else None
-
-        def delete() -> bool:
-            answer = self._http.send("DELETE", self._path(repo))
-            return answer.status != MISSING and done(answer, doing)
-
-        return Removal(settle(look, delete, doing))
+    def _make_default(self, repo: RepoId, branch: str, doing: str) -> bool:
+        answer = self._http.send("PATCH", self._path(repo), body={"default_branch": branch})
+        is_unknown = answer.status == INVALID
+        # Gitea passes over a branch that does not exist (1.27, routers/api/v1/repo/repo.go)
+        if is_unknown or object_in(checked(answer, doing), doing)["default_branch"] != branch:
+            raise NotFoundError(f"{doing}: there is no such branch")
+        return True
 
 
 _DENIED = re.compile(
@@ -265,38 +145,13 @@ _DENIED = re.compile(
 _FILE_CONFLICT = re.compile(r"sha does not match|already exists|repo is empty", re.IGNORECASE)
 
 
-class Writing(Repositories):
+class Writing(Repositories, SharedWriting):
     """The part of the port that commits files."""
 
-    signatures: Signatures | None
-
-    def write(
-        self,
-        repo: RepoId,
-        changes: Sequence[FileChange],
-        operation: Operation,
-        *,
-        branch: str = DEFAULT_BRANCH,
-    ) -> Written:
-        """
-        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
-
-        One write per repository is in flight per process.
-
-        Raises:
-            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
-            NotFoundError: No such repository or branch.
-            RefusedError: The repository is archived.
-        """
-        check_paths(changes)
-        with turn(self.base_url, repo):
-            try:
-                return _Write(self, repo, changes, operation, branch).run()
-            # Gitea may have missed the repository's first commit, which is repaired once
-            except OrderkitError:
-                if not self._push_again_after_first_commit(repo, branch, operation):
-                    raise
-            return _Write(self, repo, changes, operation, branch).run()
+    def _new_write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> _Write:
+        return _Write(self, repo, changes, operation, branch)
 
     def _push_again_after_first_commit(
         self, repo: RepoId, branch: str, operation: Operation
@@ -310,6 +165,21 @@ class Writing(Repositories):
 @dataclass(slots=True)
 class _Write(Write[Writing]):
     """One write to Gitea."""
+
+    def run(self) -> Written:
+        """
+        Write; once more if Gitea had missed the repository's first commit, which is repaired once.
+
+        Raises:
+            OrderkitError: As the port says.
+        """
+        place = self.repo, self.branch, self.operation
+        try:
+            return Write.run(self)  # a slotted class has no plain super()
+        except OrderkitError:
+            if not self.forge._push_again_after_first_commit(*place):  # noqa: SLF001  one module
+                raise
+        return Write.run(_Write(self.forge, self.repo, self.changes, self.operation, self.branch))
 
     def _send(self, changes: Sequence[FileChange], *, last: bool) -> Written | WriteFailure:
         path = self.forge._path(self.repo, "contents")  # noqa: SLF001  one module
@@ -341,7 +211,7 @@ class _Write(Write[Writing]):
         parents, parent = answer.json()["commit"].get("parents"), None
         if isinstance(parents, list) and all(isinstance(entry, dict) for entry in parents[:1]):
             parent = CommitSha(str(parents[0].get("sha"))) if parents else None
-            self.forge._trees.follow(self.repo, parent, commit, self.changes)  # noqa: SLF001  one module
+            self.forge.trees.follow(self.repo, parent, commit, self.changes)
         return Written(commit, changed=True, parent=parent)
 
     def _judge(self, answer: ForgeResponse) -> WriteFailure:
@@ -350,7 +220,10 @@ class _Write(Write[Writing]):
         if answer.ok:
             doing = f"write to {self.repo}: {status} names no commit: {text}"
             return WriteFailure(ServerError(doing), again=True)
-        problem = self._protected(answer) or refusal(answer, f"write to {self.repo}")
+        is_clear = missing_scope(answer) or RACE.search(text)
+        may_be_rule = status == FORBIDDEN and not is_clear
+        rule = self._protected(text) if may_be_rule else None
+        problem = rule or refusal(answer, f"write to {self.repo}")
         if status >= 500 and not _is_own(answer):  # noqa: PLR2004  the forge may still be working
             return WriteFailure(problem, again=True)
         self.doubtful.pop()
@@ -359,24 +232,6 @@ class _Write(Write[Writing]):
         if _is_lost(answer) or (may_be_race and self._is_race(text)):
             return WriteFailure(ConflictError(f"{self.repo}: {text}"), again=True)
         return WriteFailure(problem, again=status >= 500)  # noqa: PLR2004
-
-    def _protected(self, answer: ForgeResponse) -> AccessError | None:
-        """Return the error for a branch that a rule of the forge closes to us, else None."""
-        text = answer.text
-        if answer.status != FORBIDDEN or missing_scope(text) or RACE.search(text):
-            return None
-        try:
-            rule = self.forge.blocking_rule(self.repo, self.branch)
-        except OrderkitError:
-            return None  # the refusal itself says more
-        if not rule:
-            return None
-        return AccessError(
-            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
-            f" '{rule}', which does not let our account push: {text}",
-            hint="remove that rule, or add our account to those who may push; until then, changes"
-            " can go by pull request (--pr)",
-        )
 
     def _is_race(self, text: str) -> bool:
         """Tell a lost race from a missing right: by the text, else by reading again."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ground.errors import InvalidInputError
-from orderkit.adapters.forges.hooks import ForgeHooks
+from orderkit.adapters.forges.access import ForgeHooks
 from orderkit.adapters.forges.transport import Credentials
 from orderkit.adapters.github.pulls import Merging
 from orderkit.adapters.github.reading import GitHubReaders

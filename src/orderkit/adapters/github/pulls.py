@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ground.errors import (
     AccessError,
@@ -28,7 +27,7 @@ from ground.errors import (
 )
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges import calls
-from orderkit.adapters.forges.answers import ForgeResponse, ServerError, refusal
+from orderkit.adapters.forges.answers import UNARCHIVE, ForgeResponse, refusal
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     FORBIDDEN,
@@ -42,20 +41,24 @@ from orderkit.adapters.forges.calls import (
     number_in,
     object_in,
     text_in,
-    user_in,
 )
-from orderkit.adapters.forges.merging import MergeRequest, QueuedMerge, SharedMerging, Sides
-from orderkit.adapters.forges.pulls import SharedBranches, SharedNotes, SharedPulls, split_line
-from orderkit.adapters.forges.transport import path_of
-from orderkit.adapters.github.reading import GitHubReading, commit_of
+from orderkit.adapters.forges.merging import (
+    MergeRequest,
+    QueuedMerge,
+    SharedMerging,
+    Sides,
+    checking,
+    late_head,
+)
+from orderkit.adapters.forges.pulls import AskedState, SharedNotes, SharedPulls
+from orderkit.adapters.forges.repositories import SharedBranches
+from orderkit.adapters.forges.transport import Query, path_of
+from orderkit.adapters.github.reading import GitHubReading
 from orderkit.adapters.github.rulesets import Rulesets
 from orderkit.ports.forge import (
     Commit,
     CommitStatus,
     OpenPullRef,
-    PullDraft,
-    PullRequest,
-    PullState,
     StatusState,
 )
 
@@ -70,22 +73,21 @@ class Branches(GitHubReading, SharedBranches):
             if not self._has_commit(repo, at):
                 raise NotFoundError(f"{repo} has no commit {at}")
             raise InvalidInputError("branch", branch, f"is refused: {answer.text}")
-        if answer.status == FORBIDDEN:
-            self._refuse_archived(repo, doing)
+        self._refuse_archived(repo, answer.status, doing)
         return done(answer, doing)
 
-    def _refuse_archived(self, repo: RepoId, doing: str) -> None:
+    def _refuse_archived(self, repo: RepoId, status: int, doing: str) -> None:
         """
-        Name the reason of a 403 that GitHub gives in words only.
+        Name the reason of a 403 or 405 that GitHub gives in words only.
 
         Raises:
             RefusedError: The repository is archived.
         """
+        if status not in (FORBIDDEN, NOT_NOW):
+            return
         entry = self._optional(self._path(repo), doing) or {}
         if entry.get("archived"):
-            raise RefusedError(
-                f"{doing}: archived, hence read-only", hint="unarchive it in the forge"
-            )
+            raise RefusedError(f"{doing}: archived, hence read-only", hint=UNARCHIVE)
 
     def _drop_branch(self, repo: RepoId, branch: str, doing: str) -> bool:
         entry = self._optional(self._path(repo), doing) or {}
@@ -115,7 +117,7 @@ class Branches(GitHubReading, SharedBranches):
                 raise NotFoundError(f"{doing}: one of them does not exist")
             comparison = object_in(checked(answer, doing), doing)
             found = list_in(comparison.get("commits") or [])
-            commits += [commit_of(commit) for commit in found]
+            commits += map(self._commit_of, found)
             if not found or len(commits) >= int(comparison.get("total_commits") or 0):
                 return tuple(reversed(commits))
             page += 1
@@ -153,22 +155,6 @@ class Notes(GitHubReading, SharedNotes):
         except NotFoundError:
             raise NotFoundError(f"{repo} has no pull request or issue {number}") from None
 
-    def _new_comment(self, repo: RepoId, number: int, body: str, doing: str) -> None:
-        path = self._path(repo, "issues", str(number), "comments")
-        done(self._http.send("POST", path, body={"body": body}), doing)
-
-    def _edit_comment(self, repo: RepoId, _: int, comment: Found, body: str, doing: str) -> None:
-        path = self._path(repo, "issues", "comments", str(number_in(comment, "id")))
-        answer = self._http.send("PATCH", path, body={"body": body})
-        if answer.status != MISSING:
-            done(answer, doing)
-
-    def _delete_comment(self, repo: RepoId, _: int, comment: Found, doing: str) -> None:
-        path = self._path(repo, "issues", "comments", str(number_in(comment, "id")))
-        answer = self._http.send("DELETE", path)
-        if answer.status != MISSING:
-            done(answer, doing)
-
     def _post_status(
         self, repo: RepoId, commit: CommitSha, status: CommitStatus, doing: str
     ) -> bool:
@@ -190,29 +176,17 @@ class Notes(GitHubReading, SharedNotes):
             )
         return done(answer, doing)
 
-    def statuses(self, repo: RepoId, commit: CommitSha) -> tuple[CommitStatus, ...]:
-        """
-        Return the newest status of each context, sorted by context. See the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
+    def _statuses(self, repo: RepoId, commit: CommitSha, doing: str) -> Iterator[Found]:
         path = self._path(repo, "commits", commit, "status")
-        doing = f"read the statuses of {commit[:8]} in {repo}"
-        newest: dict[str, Found] = {}
-        for entry in self._pages(path, {}, doing, inside="statuses"):
-            context = str(entry.get("context"))
-            if context not in newest or number_in(entry, "id") > number_in(newest[context], "id"):
-                newest[context] = entry
-        return tuple(_status(newest[context]) for context in sorted(newest))
+        return self._pages(path, {}, doing, inside="statuses")
 
-
-def _status(entry: Found) -> CommitStatus:
-    state, text = str(entry.get("state") or ""), str(entry.get("description") or "")
-    found = _STATES.get(state, "error")
-    if found == "success" and text.startswith(_WARNING):
-        found, text = "warning", text.removeprefix(_WARNING)
-    return CommitStatus(str(entry.get("context")), found, text, str(entry.get("target_url") or ""))
+    def _status_of(self, entry: Found) -> CommitStatus:
+        state, text = str(entry.get("state") or ""), str(entry.get("description") or "")
+        found = _STATES.get(state, "error")
+        if found == "success" and text.startswith(_WARNING):
+            found, text = "warning", text.removeprefix(_WARNING)
+        url = str(entry.get("target_url") or "")
+        return CommitStatus(str(entry.get("context")), found, text, url)
 
 
 OPEN = """query($org:String!,$after:String){organization(login:$org){
@@ -223,61 +197,10 @@ pullRequests(states:OPEN,first:100){nodes{number updatedAt}}}}}}"""
 class GitHubPulls(Branches, Notes, SharedPulls):
     """The part of the port about pull requests, without merging."""
 
-    def _new_pull(self, repo: RepoId, draft: PullDraft, body: str, doing: str) -> PullRequest:
-        new = {"head": draft.head, "base": draft.base, "title": draft.title, "body": body}
-        answer = self._http.send("POST", self._path(repo, "pulls"), body=new)
-        if answer.status == FORBIDDEN:
-            self._refuse_archived(repo, doing)
-        return self._pull_of(object_in(checked(answer, doing), doing), repo)
-
-    def _edit_pull(
-        self, repo: RepoId, number: int, title: str | None, body: str, doing: str
-    ) -> PullRequest | None:
-        change = {"body": body} | ({"title": title} if title is not None else {})
-        answer = self._http.send("PATCH", self._path(repo, "pulls", str(number)), body=change)
-        return self._pull_of(object_in(checked(answer, doing), doing), repo)
-
-    def _retarget_pull(self, repo: RepoId, number: int, base: str, doing: str) -> bool:
-        path = self._path(repo, "pulls", str(number))
-        return done(self._http.send("PATCH", path, body={"base": base}), doing)
-
-    def _close_pull(self, repo: RepoId, number: int, doing: str) -> bool:
-        path = self._path(repo, "pulls", str(number))
-        return done(self._http.send("PATCH", path, body={"state": "closed"}), doing)
-
-    def pull(self, repo: RepoId, number: int) -> PullRequest | None:
-        """Return a pull request, or None if the number does not exist; see the port."""
-        entry = self._pull_object(repo, number)
-        return self._pull_of(entry, repo) if entry is not None else None
-
-    def _pull_object(self, repo: RepoId, number: int) -> Found | None:
-        path = self._path(repo, "pulls", str(number))
-        return self._optional(path, f"read pull request {repo}#{number}")
-
-    def pull_between(self, repo: RepoId, base: str, head: str) -> PullRequest | None:
-        """Return a pull request between two branches, an open one first; see the port."""
-        try:
-            found = list(self.pulls(repo, state="all", base=base, head=head))
-        except NotFoundError:
-            return None
-        return next((pull for pull in found if pull.state == "open"), next(iter(found), None))
-
-    def pulls(
-        self,
-        repo: RepoId,
-        *,
-        state: Literal["open", "closed", "all"] = "open",
-        base: str | None = None,
-        head: str | None = None,
-    ) -> Iterator[PullRequest]:
-        """Yield pull requests, newest first; see the port."""
+    def _pull_query(self, repo: RepoId, state: AskedState, base: str, head: str, /) -> Query:
         query = {"state": state, "sort": "created", "direction": "desc"}
         query |= {"base": base} if base else {}
-        query |= {"head": f"{repo.owner}:{head}"} if head else {}
-        for item in self._pages(self._path(repo, "pulls"), query, f"list pulls of {repo}"):
-            pull = self._pull_of(item, repo)
-            if head in (None, pull.head) and base in (None, pull.base):
-                yield pull
+        return query | ({"head": f"{repo.owner}:{head}"} if head else {})
 
     def open_pulls(self, org: str) -> Iterator[OpenPullRef]:
         """Yield the open pull requests of an organisation; see the port."""
@@ -295,29 +218,6 @@ class GitHubPulls(Branches, Notes, SharedPulls):
             if not page.get("hasNextPage"):
                 return
             after = page.get("endCursor")
-
-    def _pull_of(self, entry: Found, repo: RepoId) -> PullRequest:
-        number, head = number_in(entry, "number"), entry.get("head") or {}
-        body, operation, requester = split_line(str(entry.get("body") or ""))
-        merged = bool(entry.get("merged_at"))
-        state: PullState = "open" if entry.get("state") == "open" else "closed"
-        return PullRequest(
-            number=number,
-            title=str(entry.get("title") or ""),
-            body=body,
-            state="merged" if merged else state,
-            draft=bool(entry.get("draft")),
-            head=text_in(head, "ref"),
-            head_commit=CommitSha(text_in(head, "sha")),
-            base=text_in(entry.get("base"), "ref"),
-            mergeable=bool(entry.get("mergeable")),
-            merge_commit=CommitSha(text_in(entry, "merge_commit_sha")) if merged else None,
-            web_url=f"{self.base_url}{path_of(repo.owner, repo.name, 'pull', str(number))}",
-            operation=operation,
-            requester=requester,
-            author=user_in(entry),
-            created=str(entry.get("created_at") or ""),
-        )
 
 
 ENQUEUE = """mutation($input:EnqueuePullRequestInput!)
@@ -343,7 +243,7 @@ class Merging(GitHubPulls, Rulesets, SharedMerging):
             "commit_title": operation.summary,
             "commit_message": operation.trailers.rstrip("\n"),
         }
-        path = self._path(request.repo, "pulls", str(request.number), "merge")
+        path = self._pull_path(request.repo, request.number, "merge")
         return self._http.send("PUT", path, body=body)
 
     def merged_head(self, repo: RepoId, number: int) -> CommitSha | None:
@@ -396,12 +296,9 @@ class _Merge(QueuedMerge[Merging]):
     def _judge(self, answer: ForgeResponse) -> OrderkitError:
         """Return the problem if another round may help, else raise it. It is not merged."""
         request, text, status = self.request, answer.text, answer.status
-        if status >= 500:  # noqa: PLR2004  server errors
-            return ServerError(f"{request}: {status} {text}", hint="repeat the command")
-        if status == CONFLICT:  # our read just saw this head
-            return InProgressError(f"{request}: the forge has not taken in its head yet")
-        if status in (FORBIDDEN, NOT_NOW):
-            self.forge._refuse_archived(request.repo, str(request))  # noqa: SLF001  one module
+        if status == CONFLICT:
+            return late_head(request)
+        self.forge._refuse_archived(request.repo, status, str(request))  # noqa: SLF001  one module
         if status in (NOT_NOW, INVALID):
             return self._not_now(text)
         raise refusal(answer, str(request))
@@ -415,10 +312,7 @@ class _Merge(QueuedMerge[Merging]):
             return self._enqueue()
         # null while GitHub checks, false for a conflict
         if pull.get("mergeable") is None:
-            return InProgressError(
-                f"{request}: the forge is still checking whether it can be merged",
-                hint="repeat the command",
-            )
+            return checking(request)
         if not forge.compare(request.repo, base, request.head):
             self.empty += 1  # somebody else's merge may be running
             if self.empty >= _EMPTY_LOOKS:

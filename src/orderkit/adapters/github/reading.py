@@ -12,52 +12,44 @@ organisation where it is installed: narrower per team is only another App for ea
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from ground.errors import AccessError, NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, RepoId
 from ground.secrets import register
-from orderkit.adapters.forges import calls
-from orderkit.adapters.forges.answers import GarbledError
+from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
-    LARGE,
     MISSING,
     Found,
-    TooManyError,
-    TreeEntry,
-    Trees,
+    bytes_in,
     checked,
+    is_commit_id,
     list_in,
     object_in,
-    special_in,
     text_in,
 )
-from orderkit.adapters.forges.transport import path_of
+from orderkit.adapters.forges.reading import SharedReading, TreeEntry, misleading
+from orderkit.adapters.forges.transport import Query, path_of
 from orderkit.adapters.github.transport import GitHubCalls
 from orderkit.core.platform.neighbours import ReleaseVerdict, read_release
 from orderkit.core.platform.settings import ForgeApp
-from orderkit.ports.forge import LINK, Commit, FileRevision, ReaderAccount, SpecialFile
+from orderkit.ports.forge import LINK, Commit, FileRevision, ReaderAccount
 
 DEFAULT_BRANCH = "main"
-_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NEWER_S = 20.0
 """How long a head that we replaced is taken for ours: GitHub may show the old one for a while."""
 _OLDEST = (3, 17)
 
 
-class GitHubReading(GitHubCalls):
+class GitHubReading(GitHubCalls, SharedReading):
     """The part of the port that only reads."""
 
-    _trees: Trees
     _replaced: dict[tuple[RepoId, str, str], tuple[CommitSha, float]]
     """By repository, branch and old head: the commit that we put there, and when."""
 
@@ -121,47 +113,24 @@ class GitHubReading(GitHubCalls):
             head = entry[0]
         return head
 
-    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
-        """
-        Return every file of a commit with its blob id; see the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        remembered = self._trees.remembered(repo, commit)
-        if remembered is not None:
-            return remembered
-        if self._trees.is_large(repo):
-            with suppress(TooManyError):
-                return self._trees.walk(repo, commit, lambda _, sha: self._children(repo, sha))
-        entries = self._all_entries(repo, commit)
-        keep = self._trees.keep_large if len(entries) > LARGE else self._trees.keep
-        return keep(repo, commit, entries)
-
-    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
-        """
-        Return what a commit has besides plain files; see the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        self.tree(repo, commit)
-        special = self._trees.remembered_special(repo, commit)
-        return special_in(self._all_entries(repo, commit)) if special is None else special
-
     def _all_entries(self, repo: RepoId, commit: str) -> list[TreeEntry]:
         entries, is_whole = self._entries(repo, commit, recursive=True)
         return entries if is_whole else list(self._walked(repo, commit, PurePosixPath()))
 
     def _walked(self, repo: RepoId, sha: str, folder: PurePosixPath) -> Iterator[TreeEntry]:
         """Yield all entries of a tree that GitHub cuts off."""
-        for entry in self._children(repo, sha):
+        for entry in self._direct(repo, sha):
             path = folder / entry.path
             yield TreeEntry(str(path), entry.sha, entry.mode)
             if entry.is_folder:
                 yield from self._walked(repo, entry.sha, path)
 
-    def _children(self, repo: RepoId, sha: str) -> list[TreeEntry]:
+    def _children(
+        self, repo: RepoId, _commit: CommitSha, _path: PurePosixPath, sha: str, /
+    ) -> list[TreeEntry]:
+        return self._direct(repo, sha)
+
+    def _direct(self, repo: RepoId, sha: str) -> list[TreeEntry]:
         """
         Return the direct entries of a commit or folder.
 
@@ -208,7 +177,7 @@ class GitHubReading(GitHubCalls):
         commit = CommitSha(ref) if is_commit_id(ref) else self.head(repo, ref)
         if commit is None:
             return None
-        if kept := self._trees.file(repo, commit, path):
+        if kept := self.trees.file(repo, commit, path):
             return kept
         try:
             sha = self.tree(repo, commit).get(path)
@@ -217,25 +186,17 @@ class GitHubReading(GitHubCalls):
         special = self.special_files(repo, commit).get(path)
         if sha is None or (special is not None and special.mode == LINK):
             return None
-        file = self._trees.file(repo, commit, path) or FileRevision(
-            path, self._blob(repo, sha), sha
-        )
-        self._trees.keep_file(repo, commit, file)
+        file = self.trees.file(repo, commit, path) or FileRevision(path, self._blob(repo, sha), sha)
+        self.trees.keep_file(repo, commit, file)
         return file
 
     def _blob(self, repo: RepoId, sha: BlobSha) -> bytes:
         doing = f"read blob {sha[:8]} of {repo}"
-        blob = self._object(self._path(repo, "git", "blobs", sha), doing)
-        try:
-            return base64.b64decode(str(blob.get("content") or ""))
-        except binascii.Error as error:
-            raise GarbledError("the forge's answer holds no base64") from error
+        return bytes_in(self._object(self._path(repo, "git", "blobs", sha), doing))
 
     def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
         """Return refs that may be taken for a branch; see the port."""
         short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
-        misleading = {f"refs/tags/{name}" for name in short_names}
-        misleading |= {f"refs/heads/{name}" for name in short_names[1:]}
         prefixes = [f"tags/{name}" for name in short_names]
         prefixes += [f"heads/{name}" for name in short_names[1:]]
         refs: set[str] = set()
@@ -245,65 +206,21 @@ class GitHubReading(GitHubCalls):
                 return ()
             found = checked(answer, f"read the refs of {repo}").json()
             refs |= {str(ref.get("ref")) for ref in list_in(found or [])}
-        return tuple(sorted(ref for ref in refs if ref in misleading))
+        return misleading(branch, refs)
 
-    def commits(
-        self,
-        repo: RepoId,
-        *,
-        ref: str = DEFAULT_BRANCH,
-        path: PurePosixPath | None = None,
-        limit: int = 50,
-    ) -> Sequence[Commit]:
-        """Return the newest commits first; see the port."""
+    def _history_of(self, repo: RepoId, ref: str, size: int) -> tuple[str, Query] | None:
         start = ref if is_commit_id(ref) else self.head(repo, ref)
-        if start is None:
-            return []
-        commits: list[Commit] = []
-        size, page, doing = min(limit, calls.PAGE), 1, f"read the history of {repo}"
-        query: dict[str, str | int] = {"sha": start, "per_page": size}
-        if path is not None:
-            query["path"] = str(path)
-        while len(commits) < limit:
-            answer = self._http.get(self._path(repo, "commits"), {**query, "page": page})
-            if answer.status in (MISSING, CONFLICT, INVALID):
-                break
-            items = list_in(checked(answer, doing).json())
-            commits += [commit_of(item) for item in items]
-            if len(items) < size:
-                break
-            page += 1
-        return commits[:limit]
+        query: Query = {"sha": start or "", "per_page": size}
+        return (self._path(repo, "commits"), query) if start else None
 
+    def _ends_history(self, answer: ForgeResponse, _: RepoId, _ref: str, /) -> bool:
+        return answer.status in (MISSING, CONFLICT, INVALID)
 
-def is_commit_id(ref: str) -> bool:
-    """Say whether a reference is a full commit id."""
-    return _COMMIT_ID.fullmatch(ref) is not None
-
-
-def commit_of(entry: Found) -> Commit:
-    """
-    Read a commit as lists of commits show it.
-
-    Raises:
-        GarbledError: It is not a commit.
-    """
-    inner = entry.get("commit")
-    details: Found = inner if isinstance(inner, dict) else {}
-    author = details.get("author")
-    person: Found = author if isinstance(author, dict) else {}
-    return Commit(
-        CommitSha(text_in(entry, "sha")),
-        _with_line_end(str(details.get("message") or "")),
-        tuple(CommitSha(text_in(parent, "sha")) for parent in list_in(entry.get("parents") or [])),
-        author=f"{person.get('name') or ''} <{person.get('email') or ''}>" if person else "",
-        when=str(person.get("date") or ""),
-    )
-
-
-def _with_line_end(message: str) -> str:
-    """Return a message as git has it: GitHub's answers lack the last line end."""
-    return message if not message or message.endswith("\n") else f"{message}\n"
+    def _commit_of(self, entry: Found) -> Commit:
+        commit = super()._commit_of(entry)
+        # GitHub's answers lack the last line end that git has
+        is_cut = commit.message and not commit.message.endswith("\n")
+        return replace(commit, message=f"{commit.message}\n") if is_cut else commit
 
 
 class GitHubReaders(GitHubCalls):

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from ground.errors import (
-    AccessError,
-    ConflictError,
-    InvalidInputError,
-    MovedError,
-    NotFoundError,
-    RefusedError,
-)
+from typing import ClassVar
+
+from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
 from ground.names import RepoId
-from orderkit.adapters.forges.answers import refusal, settle
+from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
-    CREATED,
     FORBIDDEN,
     INVALID,
     MISSING,
     Found,
     checked,
     done,
-    object_in,
+    hidden,
 )
+from orderkit.adapters.forges.repositories import SharedRepositories
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.github.reading import DEFAULT_BRANCH, GitHubReading
 from orderkit.adapters.github.teams import TeamDefaults
 from orderkit.adapters.github.transport import NAME
-from orderkit.ports.forge import Removal, Repository
+from orderkit.ports.forge import Repository
 
-_NO_SQUASH = {"allow_squash_merge": False, "allow_merge_commit": True}
 _CHANGES, _TEAMS = "order, change", "team add"
 _NEEDED = {
     "contents": ("write", _CHANGES),
@@ -57,8 +51,10 @@ _PROBES = {
 """What is refused for its empty body, by the permission that is asked for before the body is."""
 
 
-class Repositories(GitHubReading, TeamDefaults):
+class Repositories(GitHubReading, TeamDefaults, SharedRepositories):
     """The part of the port about organisations and repositories."""
+
+    no_squash: ClassVar[Found] = {"allow_squash_merge": False, "allow_merge_commit": True}
 
     def ensure_org(self, name: str) -> bool:
         """
@@ -100,58 +96,34 @@ class Repositories(GitHubReading, TeamDefaults):
         app = self._http.app
         return f"GitHub App {app.app_id}" if app else self.user()
 
-    def has_org(self, name: str) -> bool:
-        """Say whether the organisation exists and is visible to us; see the port."""
-        return self._optional(path_of("orgs", name), f"look for organisation {name}") is not None
-
-    def ensure_repo(
-        self,
-        repo: RepoId,
-        *,
-        description: str,
-        private: bool = False,
-        may_squash: bool = True,
+    def _new_repo(
+        self, repo: RepoId, description: str, doing: str, *, private: bool, may_squash: bool
     ) -> Repository:
         """
-        Make sure the repository exists. Idempotent. See the port.
-
-        Teams that have all repositories of the organisation get this one, too.
+        Make the repository; teams that have all of the organisation get this one, too.
 
         Raises:
-            NotFoundError: The organisation does not exist.
-            InvalidInputError: The forge refuses the name.
+            OrderkitError: As `ensure_repo` says.
         """
-        doing = f"create repository {repo}"
+        teams = self._teams_of_all(repo.owner)
+        body: dict[str, object] = {
+            "name": repo.name,
+            "description": description,
+            "private": private,
+            "has_wiki": False,
+            "has_projects": False,
+            "allow_squash_merge": may_squash,
+            **({"team_id": teams[0]["id"]} if teams else {}),
+        }
+        made = self._post_repo(repo, body, doing)
+        # the first one has it by the request that made it
+        for team in teams[1:]:
+            self._add_repository(team, repo, str(team.get("permission")), doing)
+        return self._repository(made, repo, empty=True)
+
+    def _check_name(self, repo: RepoId) -> None:
         if not NAME.match(repo.name):
             raise InvalidInputError("repository", repo.name, "is refused: letters, digits, ._-")
-
-        def create() -> Repository:
-            teams = self._teams_of_all(repo.owner)
-            body: dict[str, object] = {
-                "name": repo.name,
-                "description": description,
-                "private": private,
-                "has_wiki": False,
-                "has_projects": False,
-                "allow_squash_merge": may_squash,
-                **({"team_id": teams[0]["id"]} if teams else {}),
-            }
-            answer = self._http.send("POST", path_of("orgs", repo.owner, "repos"), body=body)
-            if answer.status == CREATED:
-                # the first one has it by the request that made it
-                for team in teams[1:]:
-                    self._add_repository(team, repo, str(team.get("permission")), doing)
-                return self._repository(object_in(answer, doing), repo, empty=True)
-            if answer.status == INVALID:
-                raise InvalidInputError("repository", repo.name, f"is refused: {answer.text}")
-            if answer.status == MISSING:
-                raise NotFoundError(
-                    f"{doing}: there is no organisation {repo.owner}",
-                    hint=f"create it first: orderkit team add {repo.owner}",
-                )
-            raise refusal(answer, doing)
-
-        return settle(lambda _: self.repo(repo), create, doing)
 
     def repo(self, repo: RepoId) -> Repository | None:
         """Return the repository, or None if missing or hidden; see the port."""
@@ -159,6 +131,10 @@ class Repositories(GitHubReading, TeamDefaults):
         if entry is None:
             return None
         return self._repository(entry, repo, empty=not entry.get("size") and self._is_empty(repo))
+
+    def _seen(self, repo: RepoId, doing: str, /) -> Repository | None:
+        entry = self._optional(self._path(repo), doing)
+        return self._repository(entry, repo, empty=False) if entry is not None else None
 
     def _is_empty(self, repo: RepoId) -> bool:
         """Say whether there is no branch."""
@@ -179,7 +155,7 @@ class Repositories(GitHubReading, TeamDefaults):
         """
         repository = self.repo(repo)
         if repository is None:
-            raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
+            raise hidden(repo)
         if self._http.app is not None:
             found = self._http.as_app("GET", f"/orgs/{repo.owner}/installation") or {}
             granted = found.get("permissions") or {}
@@ -217,102 +193,26 @@ class Repositories(GitHubReading, TeamDefaults):
         Raises:
             NotFoundError: It does not exist.
         """
-        doing = f"{'unarchive' if undo else 'archive'} {repo}"
+        now = self._seen(repo, f"{'unarchive' if undo else 'archive'} {repo}")
+        if now is None:
+            raise hidden(repo)
+        if now.archived == undo:
+            super().archive(repo, undo=undo)
 
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            now = self._optional(self._path(repo), doing)
-            if now is None and not attempted:
-                raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-            return True if now is not None and bool(now.get("archived")) != undo else None
+    def _make_default(self, repo: RepoId, branch: str, doing: str) -> bool:
+        answer = self._http.send("PATCH", self._path(repo), body={"default_branch": branch})
+        if answer.status == INVALID:
+            raise NotFoundError(f"{doing}: there is no such branch")
+        return done(answer, doing)
 
-        settle(look, lambda: self._change(repo, {"archived": not undo}, doing), doing)
-
-    def _change(self, repo: RepoId, change: Found, doing: str) -> bool:
-        return done(self._http.send("PATCH", self._path(repo), body=change), doing)
-
-    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
-        """
-        Switch off the style *squash*. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-        """
-        doing = f"forbid squash merges in {repo}"
-        known = [seen] if seen else []
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = known.pop() if known else self.repo(repo)
-            if repository is None:
-                raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-            return None if repository.may_squash else attempted
-
-        return settle(look, lambda: self._change(repo, _NO_SQUASH, doing), doing)
-
-    def set_default_branch(self, repo: RepoId, branch: str) -> None:
-        """
-        Make a branch the default. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: Repository or branch do not exist.
-        """
-        doing = f"make {branch} the default branch of {repo}"
-
-        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            entry = self._optional(self._path(repo), doing)
-            return True if entry and entry.get("default_branch") == branch else None
-
-        def patch() -> bool:
-            body = {"default_branch": branch}
-            answer = self._http.send("PATCH", self._path(repo), body=body)
-            if answer.status == INVALID:
-                raise NotFoundError(f"{doing}: there is no such branch")
-            return done(answer, doing)
-
-        settle(look, patch, doing)
-
-    def rename_repo(self, repo: RepoId, name: str) -> None:
-        """
-        Give the repository another name. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-            ConflictError: Another repository has that name.
-        """
-        doing, new = f"rename {repo} to {name}", RepoId(repo.owner, name)
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            try:
-                old = self._optional(self._path(repo), doing)
-            except MovedError as error:
-                return True if error.place == str(new) else None
-            return True if attempted and old is None and self.repo(new) else None
-
-        def patch() -> bool:
-            answer = self._http.send("PATCH", self._path(repo), body={"name": name})
-            if answer.status == INVALID:
-                raise ConflictError(f"{doing}: {answer.text}")
-            return done(answer, doing)
-
-        settle(look, patch, doing)
-
-    def delete_repo(self, repo: RepoId) -> Removal:
-        """Remove the repository for good. Idempotent. See the port."""
-        doing = f"delete {repo}"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            is_gone = attempted and self._optional(self._path(repo), doing) is None
-            return True if is_gone else None
-
-        def delete() -> bool:
-            answer = self._http.send("DELETE", self._path(repo))
-            if answer.status == FORBIDDEN:
-                raise AccessError(
-                    f"{doing}: {answer.text}",
-                    hint="let the organisation's owners allow its admins to delete repositories",
-                )
-            return answer.status != MISSING and done(answer, doing)
-
-        return Removal(settle(look, delete, doing))
+    def _drop_repo(self, repo: RepoId, doing: str) -> bool:
+        answer = self._http.send("DELETE", self._path(repo))
+        if answer.status == FORBIDDEN:
+            raise AccessError(
+                f"{doing}: {answer.text}",
+                hint="let the organisation's owners allow its admins to delete repositories",
+            )
+        return answer.status != MISSING and done(answer, doing)
 
     def _repository(self, entry: Found, repo: RepoId, *, empty: bool) -> Repository:
         web_url = f"{self.base_url}{path_of(repo.owner, repo.name)}"

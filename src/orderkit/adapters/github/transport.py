@@ -41,7 +41,6 @@ from ground.errors import (
 )
 from ground.names import RepoId
 from ground.secrets import register
-from orderkit.adapters.forges import calls
 from orderkit.adapters.forges.answers import ForgeResponse, moved, refusal
 from orderkit.adapters.forges.calls import ForgeCalls, Found, checked, list_in, object_in
 from orderkit.adapters.forges.pacing import TOO_MANY, ForgePacer, pacer_of
@@ -362,52 +361,25 @@ class GitHubCalls(ForgeCalls):
 
     _http: GitHubTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made
 
-    @property
-    def http(self) -> GitHubTransport:
-        """What sends our requests."""
-        return self._http
-
     def git_address(self, repo: RepoId) -> str:
         """Return the path of a repository for git."""
         return f"{GIT}/{repo.owner}/{repo.name}.git"
 
-    def path(self, repo: RepoId, *segments: str) -> str:
+    def _path(self, repo: RepoId, *segments: str) -> str:
         """Return the path of something below a repository."""
         return path_of("repos", repo.owner, repo.name, *segments)
 
-    _path = path
-
-    def _pages(
-        self, path: str, query: Query, doing: str, *, key: str = "id", inside: str = ""
-    ) -> Iterator[Found]:
-        """
-        Yield every item of a list once.
-
-        Args:
-            inside: The field of an object that holds the list; "": the answer is the list.
-        """
-        yielded: set[Any] = set()
-        for _ in range(calls.PASSES):
-            page, is_new, pages = 1, False, 0
-            while page:
-                sent = {**query, "per_page": calls.PAGE, "page": page}
-                answer = checked(self._http.get(path, sent), doing)
-                document = answer.json()
-                items = list_in(object_in(answer, doing).get(inside) if inside else document)
-                fresh = [item for item in items if item.get(key) not in yielded]
-                yielded.update(item.get(key) for item in fresh)
-                yield from fresh
-                page, pages = _next_page(answer), pages + 1
-                is_new = is_new or bool(fresh)
-            # else read until nothing is new: an item may have moved to a page that was read
-            if pages == 1 or not is_new:
-                return
+    def _page_after(self, answer: ForgeResponse, _page: int, _missing: int, /) -> int:
+        match = _NEXT.search(answer.headers.get("link", ""))
+        return int(match[1]) if match else 0
 
     def _cursor_pages(self, path: str, query: Query, doing: str) -> Iterator[Found]:
         """Yield every item of a list whose pages follow each other by a mark."""
         after = ""
         while True:
-            sent = {**query, "per_page": calls.PAGE} | ({"after": after} if after else {})
+            sent = {**query, self.page_size_key: self._page_size} | (
+                {"after": after} if after else {}
+            )
             answer = checked(self._http.get(path, sent), doing)
             yield from list_in(answer.json())
             match = _AFTER.search(answer.headers.get("link", ""))
@@ -451,8 +423,3 @@ def _graphql_error(error: Found, message: str) -> Exception:
             f"no right: {message}", hint="ask an owner of the organisation for write access"
         )
     return RemoteError(message)
-
-
-def _next_page(answer: ForgeResponse) -> int:
-    match = _NEXT.search(answer.headers.get("link", ""))
-    return int(match[1]) if match else 0

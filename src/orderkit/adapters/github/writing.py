@@ -15,21 +15,19 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ground.errors import (
-    AccessError,
     ConflictError,
     MovedError,
     NotFoundError,
     OrderkitError,
-    RefusedError,
     RemoteError,
     TooFastError,
     UnreachableError,
 )
 from ground.names import CommitSha, RepoId
-from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError, turn
+from orderkit.adapters.forges.answers import GarbledError, LostAnswerError, ServerError, archived
 from orderkit.adapters.forges.calls import (
     CONFLICT,
     INVALID,
@@ -38,41 +36,22 @@ from orderkit.adapters.forges.calls import (
     text_in,
 )
 from orderkit.adapters.forges.pushing import Push, PushedWrite, StaleHeadError, push_commit
-from orderkit.adapters.forges.writing import WriteFailure, check_paths
-from orderkit.adapters.github.reading import DEFAULT_BRANCH
+from orderkit.adapters.forges.writing import SharedWriting, WriteFailure
 from orderkit.adapters.github.repositories import Repositories
 from orderkit.adapters.github.rulesets import Rulesets
 from orderkit.ports.forge import EXECUTABLE, PLAIN, FileChange, Operation, Written
-from orderkit.ports.signatures import Signatures
 
 COMMIT = """mutation($input:CreateCommitOnBranchInput!)
 {createCommitOnBranch(input:$input){commit{oid}}}"""
 
 
-class Writing(Repositories, Rulesets):
+class Writing(Repositories, Rulesets, SharedWriting):
     """The part of the port that commits files."""
 
-    signatures: Signatures | None
-
-    def write(
-        self,
-        repo: RepoId,
-        changes: Sequence[FileChange],
-        operation: Operation,
-        *,
-        branch: str = DEFAULT_BRANCH,
-    ) -> Written:
-        """
-        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
-
-        Raises:
-            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
-            NotFoundError: No such repository or branch.
-            RefusedError: The repository is archived.
-        """
-        check_paths(changes)
-        with turn(self.base_url, repo):
-            return _Write(self, repo, changes, operation, branch).run()
+    def _new_write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> _Write:
+        return _Write(self, repo, changes, operation, branch)
 
     def note_write(self, repo: RepoId, branch: str, old: CommitSha, new: CommitSha) -> None:
         """Remember that a head was replaced, in case GitHub shows the old one for a while."""
@@ -84,6 +63,8 @@ class Writing(Repositories, Rulesets):
 @dataclass(slots=True)
 class _Write(PushedWrite[Writing]):
     """One write to GitHub."""
+
+    way_past: ClassVar[str] = "let our account bypass it"
 
     @property
     def reads_first(self) -> bool:
@@ -186,7 +167,7 @@ class _Write(PushedWrite[Writing]):
         return {**item, "sha": text_in(blob, "sha")}
 
     def _git(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        address = self.forge.path(self.repo, "git", *path.split("/", 1))
+        address = self.forge._path(self.repo, "git", *path.split("/", 1))  # noqa: SLF001  one module
         doing = f"write to {self.repo}"
         if method == "GET":
             return object_in(checked(self.forge.http.get(address), doing), doing)
@@ -199,28 +180,12 @@ class _Write(PushedWrite[Writing]):
         """Return what a refusal means after our commit was not found."""
         repository = self.forge.repo(self.repo)
         if repository is not None and repository.archived:
-            text = f"archived, hence read-only: {self.repo}"
-            return WriteFailure(RefusedError(text, hint="unarchive it in the forge"), again=False)
+            return WriteFailure(archived(str(self.repo)), again=False)
         if (
             isinstance(problem, ConflictError)
             or self.forge.head(self.repo, self.branch) != self.head
         ):
             return WriteFailure(ConflictError(f"{self.repo}: {problem}"), again=True)
-        return WriteFailure(self._protected(problem) or problem, again=False)
-
-    def _protected(self, problem: OrderkitError) -> AccessError | None:
-        """Return the error for a branch that a rule of the forge closes to us, else None."""
-        if not isinstance(problem, RemoteError) or isinstance(problem, NotFoundError):
-            return None
-        try:
-            rule = self.forge.blocking_rule(self.repo, self.branch)
-        except OrderkitError:
-            return None  # the refusal itself says more
-        if not rule:
-            return None
-        return AccessError(
-            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
-            f" '{rule}', which does not let our account push: {problem}",
-            hint="remove that rule, or let our account bypass it; until then, changes"
-            " can go by pull request (--pr)",
-        )
+        may_be_rule = isinstance(problem, RemoteError) and not isinstance(problem, NotFoundError)
+        rule = self._protected(problem) if may_be_rule else None
+        return WriteFailure(rule or problem, again=False)

@@ -16,9 +16,10 @@ import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from ground.errors import AccessError, InvalidInputError, NotFoundError, RefusedError
+from ground.errors import AccessError, InvalidInputError, NotFoundError
 from ground.names import RepoId
 from ground.secrets import register
+from orderkit.adapters.forges.access import Holder, grants, refuse_owners, stranger
 from orderkit.adapters.forges.answers import settle
 from orderkit.adapters.forges.calls import (
     CONFLICT,
@@ -26,6 +27,8 @@ from orderkit.adapters.forges.calls import (
     MISSING,
     UNAUTHORIZED,
     Found,
+    checked,
+    done,
     number_in,
     object_in,
     text_in,
@@ -38,8 +41,6 @@ from orderkit.adapters.gitlab.transport import (
     OWNS,
     READS,
     WRITES,
-    checked,
-    done,
     level_of,
     person,
 )
@@ -48,7 +49,6 @@ from orderkit.ports.forge import ForgeUser, ReaderAccount, Repository, TeamRight
 
 _LEVELS = {TeamRight.READ: READS, TeamRight.WRITE: WRITES, TeamRight.ADMIN: ADMINISTERS}
 _RIGHTS: Mapping[int, AccessRight] = {OWNS: "owner", ADMINISTERS: "admin", WRITES: "write"}
-_ORDER: tuple[AccessRight, ...] = ("owner", "admin", "write", "listen")
 _TEAM = re.compile(r"[A-Za-z0-9_.-]+")
 _READER = "argocd-"
 
@@ -70,27 +70,17 @@ class GitLabAccess(GitLabReviews):
             RefusedError: We are not even a member of the group.
         """
         doing = f"list who has access to {target}"
-        is_org = isinstance(target, str)
-        path = self._org(target) if isinstance(target, str) else self._project(target)
+        path = self._org(target) if isinstance(target, str) else self._path(target)
         entry = self._optional(path, doing)
         if entry is None:
             return ()
-        rights: dict[str, AccessRight] = {}
-        for holder, right in (*self._people(path, entry, doing), *self._machines(path)):
-            rights[holder] = min(right, rights.get(holder, right), key=_ORDER.index)
-        me = self.user()
-        mine = [holder for holder in rights if holder.lower() == me.lower()]
-        if is_org and not mine and not self._is_administrator():
-            raise RefusedError(
-                f"organisation {target} belongs to somebody else: our account {me} is no member of"
-                " it",
-                hint="choose another name, or have its owner remove it",
-            )
-        return tuple(
-            AccessGrant(str(target), *e) for e in sorted(rights.items()) if e[0] not in mine
-        )
+        holders, me = [*self._people(path, entry, doing), *self._machines(path)], self.user()
+        is_mine = any(holder.lower() == me.lower() for holder, _ in holders)
+        if isinstance(target, str) and not is_mine and not self._is_administrator():
+            raise stranger(target, me)
+        return grants(target, holders, me)
 
-    def _people(self, path: str, entry: Found, doing: str) -> Iterator[tuple[str, AccessRight]]:
+    def _people(self, path: str, entry: Found, doing: str) -> Iterator[Holder]:
         is_project = "namespace" in entry
         members = f"{path}/members" if is_project else f"{path}/members/all"
         try:
@@ -110,7 +100,7 @@ class GitLabAccess(GitLabReviews):
         if entry.get("mirror"):
             yield f"mirror:{entry.get('import_url') or 'of another repository'}", "write"
 
-    def _machines(self, path: str) -> Iterator[tuple[str, AccessRight]]:
+    def _machines(self, path: str) -> Iterator[Holder]:
         """Yield runners, webhooks, keys and mirrors; a feature that is switched off has none."""
         own_type = "project_type" if path.startswith("/projects") else "group_type"
         for runner in self._optional_list(f"{path}/runners", type=own_type):
@@ -160,7 +150,7 @@ class GitLabAccess(GitLabReviews):
         places, group_level = {self._org(org): users}, level if repositories is None else GUEST
         if repositories is not None or self._narrowed(org, names):
             places |= {
-                self._project(RepoId(org, name)): users if low in given else frozenset()
+                self._path(RepoId(org, name)): users if low in given else frozenset()
                 for low, name in names.items()
             }
         for path, wanted in places.items():  # removed everywhere before any is added
@@ -170,8 +160,7 @@ class GitLabAccess(GitLabReviews):
             self._set_members(path, wanted, its_level, remove=False)
 
     def _check_team(self, org: str, team: str) -> None:
-        if team.lower() == "owners":
-            raise RefusedError(f"{org}: the team of owners is not changed", hint="name another")
+        refuse_owners(org, team)
         if not _TEAM.fullmatch(team):
             raise InvalidInputError("team", team, "is refused: letters, digits, '-', '_' and '.'")
         if not self.has_org(org):
@@ -197,7 +186,7 @@ class GitLabAccess(GitLabReviews):
 
     def _narrowed(self, org: str, names: Mapping[str, str]) -> bool:
         """Say whether a project has members of its own, of a team that had some projects only."""
-        paths = (self._project(RepoId(org, name)) for name in names.values())
+        paths = (self._path(RepoId(org, name)) for name in names.values())
         return any(self._team_members(path, "list members") for path in paths)
 
     def _own_id(self) -> int:

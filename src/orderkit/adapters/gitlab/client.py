@@ -26,20 +26,15 @@ from orderkit.adapters.forges.calls import (
     BAD,
     INVALID,
     MISSING,
-    ForgeClient,
     Found,
+    checked,
+    done,
     number_in,
     object_in,
 )
 from orderkit.adapters.forges.transport import Credentials
 from orderkit.adapters.gitlab.access import GitLabAccess
-from orderkit.adapters.gitlab.transport import (
-    GitLabPacer,
-    GitLabToken,
-    GitLabTransport,
-    checked,
-    done,
-)
+from orderkit.adapters.gitlab.transport import GitLabPacer, GitLabToken, GitLabTransport
 from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.core.platform.forge_kinds import GITLAB, ForgeCapabilities
 from orderkit.core.platform.webhook_key import signing_token
@@ -95,7 +90,7 @@ class GitLabHooks(GitLabAccess):
     def _hook_paths(self, target: str | RepoId) -> list[str]:
         """Return the lists of webhooks of a target: the group's, or of each of its projects."""
         if isinstance(target, RepoId):
-            return [f"{self._project(target)}/hooks"]
+            return [f"{self._path(target)}/hooks"]
         path, doing = f"{self._org(target)}/hooks", f"list the webhooks of {target}"
         if not self.has_org(target):
             raise NotFoundError(f"there is no organisation {target}")
@@ -103,7 +98,7 @@ class GitLabHooks(GitLabAccess):
             list(self._pages(path, {}, doing))
         except (NotFoundError, AccessError):  # GitLab Free has none
             names = self._names(target).values()
-            return [f"{self._project(RepoId(target, name))}/hooks" for name in names]
+            return [f"{self._path(RepoId(target, name))}/hooks" for name in names]
         return [path]
 
     def _one(self, path: str, webhook: Webhook, doing: str) -> bool:
@@ -151,7 +146,7 @@ def _events(webhook: Webhook) -> dict[str, bool]:
     }
 
 
-class GitLabForge(GitLabHooks, ForgeClient):
+class GitLabForge(GitLabHooks):
     """One group of a GitLab behind the `Forge` port. Safe to use from threads."""
 
     _http: GitLabTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made

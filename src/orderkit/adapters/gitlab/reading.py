@@ -8,31 +8,29 @@ Source: doc/api/repositories.md, repository_files.md, commits.md, branches.md, t
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from ground.errors import NotFoundError, RefusedError
+from ground.errors import NotFoundError
 from ground.names import MAIN, BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
+from orderkit.adapters.forges.answers import ForgeResponse
 from orderkit.adapters.forges.calls import (
-    LARGE,
     MISSING,
     Found,
-    TooManyError,
-    TreeEntry,
-    Trees,
+    bytes_in,
+    checked,
+    is_commit_id,
     list_in,
     object_in,
     text_in,
 )
-from orderkit.adapters.gitlab.transport import PAGE, GitLabCalls, checked
+from orderkit.adapters.forges.reading import SharedReading, TreeEntry, misleading, refused_name
+from orderkit.adapters.forges.transport import Query
+from orderkit.adapters.gitlab.transport import PAGE, GitLabCalls
 from orderkit.core.platform.neighbours import ReleaseVerdict
-from orderkit.ports.forge import Commit, FileRevision, SpecialFile
+from orderkit.ports.forge import Commit, FileRevision
 
 OLDEST = (18, 0)
 """The first release with deletion in every tier as the client expects it (epic 17208)."""
@@ -53,16 +51,12 @@ def judge_gitlab(version: str) -> ReleaseVerdict:
     return ReleaseVerdict(version, "unknown", detail, "try it in a group of its own first")
 
 
-_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FEW = 4
 """Files that are asked for one by one; for more, the tree costs less."""
 
 
-class GitLabReading(GitLabCalls):
+class GitLabReading(GitLabCalls, SharedReading):
     """The part of the port that only reads."""
-
-    _trees: Trees
-    _login: str
 
     def version(self) -> str:
         """
@@ -97,11 +91,11 @@ class GitLabReading(GitLabCalls):
 
     def _project_object(self, repo: RepoId, doing: str) -> Found | None:
         """Return a project, None if there is none or if it is scheduled for deletion."""
-        entry = self._optional(self._project(repo), doing)
+        entry = self._optional(self._path(repo), doing)
         return None if entry is None or entry.get("marked_for_deletion_on") else entry
 
     def _get(self, repo: RepoId, *segments: str, **query: str | int) -> ForgeResponse:
-        return self._http.get(self._project(repo, *segments), query or None)
+        return self._http.get(self._path(repo, *segments), query or None)
 
     def head(self, repo: RepoId, branch: str = MAIN) -> CommitSha | None:
         """Return the commit a branch points to, or None; see the port."""
@@ -111,26 +105,11 @@ class GitLabReading(GitLabCalls):
             return None
         return CommitSha(text_in(object_in(checked(answer, doing), doing).get("commit"), "id"))
 
-    def tree(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, BlobSha]:
-        """
-        Return every file of a commit with its blob id; see the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        remembered = self._trees.remembered(repo, commit)
-        if remembered is not None:
-            return remembered
-        if self._trees.is_large(repo):
-            with suppress(TooManyError):
-                children = lambda path, _: self._children(repo, commit, path)  # noqa: E731
-                return self._trees.walk(repo, commit, children)
-        entries = list(self._entries(repo, commit))
-        keep = self._trees.keep_large if len(entries) > LARGE else self._trees.keep
-        return keep(repo, commit, entries)
+    def _all_entries(self, repo: RepoId, commit: CommitSha) -> Iterator[TreeEntry]:
+        return self._entries(repo, commit)
 
     def _children(
-        self, repo: RepoId, commit: CommitSha, path: PurePosixPath
+        self, repo: RepoId, commit: CommitSha, path: PurePosixPath, _sha: str, /
     ) -> Iterator[TreeEntry]:
         """Yield the direct entries of a folder, by their names."""
         place = {"path": str(path)} if path.parts else {}
@@ -152,20 +131,6 @@ class GitLabReading(GitLabCalls):
                 yield TreeEntry(path, text_in(entry, "id"), mode)
             page = answer.headers.get("x-next-page", "")
 
-    def special_files(self, repo: RepoId, commit: CommitSha) -> Mapping[PurePosixPath, SpecialFile]:
-        """
-        Return what a commit has besides plain files; see the port.
-
-        Raises:
-            NotFoundError: No such repository or commit.
-        """
-        self.tree(repo, commit)
-        special = self._trees.remembered_special(repo, commit)
-        if special is None:  # our own write changed what was special
-            self._trees.keep(repo, commit, self._entries(repo, commit))
-            special = self._trees.remembered_special(repo, commit)
-        return special or {}
-
     def blobs(
         self, repo: RepoId, commit: CommitSha, paths: Sequence[PurePosixPath]
     ) -> Mapping[PurePosixPath, BlobSha]:
@@ -175,7 +140,7 @@ class GitLabReading(GitLabCalls):
         Raises:
             NotFoundError: No such repository or commit.
         """
-        if len(paths) > _FEW or self._trees.remembered(repo, commit) is not None:
+        if len(paths) > _FEW or self.trees.remembered(repo, commit) is not None:
             tree = self.tree(repo, commit)
             return {path: tree[path] for path in paths if path in tree}
         files = {path: self._file(repo, path, commit) for path in paths}
@@ -195,32 +160,30 @@ class GitLabReading(GitLabCalls):
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         """Return a file at a branch or full commit id, or None; see the port."""
         is_commit = is_commit_id(ref)  # whose files never change
-        if (kept := self._trees.file(repo, ref, path)) or self._trees.lacks(repo, ref, path):
+        if (kept := self.trees.file(repo, ref, path)) or self.trees.lacks(repo, ref, path):
             return kept
         entry = self._file(repo, path, ref)
         if entry is None:
             return None
-        file = FileRevision(path, _decoded(entry), BlobSha(text_in(entry, "blob_id")))
+        file = FileRevision(path, bytes_in(entry), BlobSha(text_in(entry, "blob_id")))
         if is_commit:
-            self._trees.keep_file(repo, ref, file)
+            self.trees.keep_file(repo, ref, file)
         return file
 
-    def commits(
-        self, repo: RepoId, *, ref: str = MAIN, path: PurePosixPath | None = None, limit: int = 50
-    ) -> Sequence[Commit]:
-        """Return the newest commits first; see the port."""
-        commits: list[Commit] = []
-        query: dict[str, str | int] = {"ref_name": ref_of(ref), "per_page": min(limit, PAGE)}
-        query |= {"path": str(path)} if path is not None else {}
-        page = "1"
-        while page and len(commits) < limit:
-            answer = self._get(repo, "repository", "commits", **query, page=page)
-            if answer.status == MISSING:
-                break
-            items = list_in(checked(answer, f"read the history of {repo}").json() or [])
-            commits += [commit_of(item) for item in items]
-            page = answer.headers.get("x-next-page", "")
-        return commits[:limit]
+    def _history_of(self, repo: RepoId, ref: str, size: int) -> tuple[str, Query]:
+        query: Query = {"ref_name": ref_of(ref), "per_page": size}
+        return self._path(repo, "repository", "commits"), query
+
+    def _commit_of(self, entry: Found) -> Commit:
+        parents = entry.get("parent_ids")
+        name = entry.get("author_name") or ""
+        return Commit(
+            CommitSha(text_in(entry, "id")),
+            str(entry.get("message") or ""),
+            tuple(CommitSha(str(p)) for p in parents) if isinstance(parents, list) else (),
+            author=f"{name} <{entry.get('author_email') or ''}>" if name else "",
+            when=str(entry.get("authored_date") or ""),
+        )
 
     def blocking_rule(self, repo: RepoId, branch: str) -> str:
         """
@@ -236,56 +199,14 @@ class GitLabReading(GitLabCalls):
 
     def names_like(self, repo: RepoId, branch: str) -> tuple[str, ...]:
         """Return refs that may be taken for a branch; see the port."""
-        short_names = (branch, f"heads/{branch}", f"refs/heads/{branch}")
-        misleading = {f"refs/tags/{name}" for name in short_names}
-        misleading |= {f"refs/heads/{name}" for name in (*short_names[1:], branch)}
         refs: set[str] = set()
         for kind, prefix in (("branches", "refs/heads/"), ("tags", "refs/tags/")):
-            path, doing = self._project(repo, "repository", kind), f"read the refs of {repo}"
+            path, doing = self._path(repo, "repository", kind), f"read the refs of {repo}"
             found = self._pages(path, {"search": branch}, doing, key="name")
             refs |= {prefix + text_in(item, "name") for item in found}
-        refs.discard(f"refs/heads/{branch}")
-        return tuple(sorted(ref for ref in refs if ref.split()[0] in misleading))
-
-
-def is_commit_id(ref: str) -> bool:
-    """Say whether a reference is a full commit id."""
-    return _COMMIT_ID.fullmatch(ref) is not None
+        return misleading(branch, refs)
 
 
 def ref_of(ref: str) -> str:
     """Return a name that git cannot take for a tag: a commit id, or the full name of a branch."""
     return ref if is_commit_id(ref) else f"refs/heads/{ref}"
-
-
-def refused_name(repo: RepoId, commit: str) -> RefusedError:
-    """Make the error for a branch or tag that the forge answers with instead of a commit."""
-    return RefusedError(
-        f"{repo}: the forge shows something else as commit {commit}",
-        hint="delete the branch or tag of that name",
-    )
-
-
-def commit_of(entry: Found) -> Commit:
-    """
-    Read a commit as lists of commits show it.
-
-    Raises:
-        GarbledError: It is not a commit.
-    """
-    parents = entry.get("parent_ids")
-    name = entry.get("author_name") or ""
-    return Commit(
-        CommitSha(text_in(entry, "id")),
-        str(entry.get("message") or ""),
-        tuple(CommitSha(str(p)) for p in parents) if isinstance(parents, list) else (),
-        author=f"{name} <{entry.get('author_email') or ''}>" if name else "",
-        when=str(entry.get("authored_date") or ""),
-    )
-
-
-def _decoded(entry: Found) -> bytes:
-    try:
-        return base64.b64decode(str(entry.get("content") or ""))
-    except binascii.Error as error:
-        raise GarbledError("the forge's answer holds no base64") from error

@@ -8,22 +8,34 @@ Source: doc/api/groups.md, projects.md, project_level settings; deletion: projec
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from ground.errors import ConflictError, InvalidInputError, MovedError, NotFoundError
 from ground.names import MAIN, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse, settle
-from orderkit.adapters.forges.calls import BAD, MISSING, Found, number_in, object_in
+from orderkit.adapters.forges.answers import settle
+from orderkit.adapters.forges.calls import (
+    BAD,
+    MISSING,
+    Found,
+    checked,
+    done,
+    hidden,
+    number_in,
+    object_in,
+)
+from orderkit.adapters.forges.repositories import SharedRepositories, no_organisation
 from orderkit.adapters.forges.transport import path_of
 from orderkit.adapters.gitlab.reading import GitLabReading
-from orderkit.adapters.gitlab.transport import ADMINISTERS, OWNS, WRITES, checked, done
+from orderkit.adapters.gitlab.transport import ADMINISTERS, OWNS, WRITES
 from orderkit.ports.forge import Removal, Repository
 
 _NEVER = "never"
 
 
-class GitLabRepositories(GitLabReading):
+class GitLabRepositories(GitLabReading, SharedRepositories):
     """The part of the port about organisations and repositories."""
+
+    no_squash: ClassVar[Found] = {"squash_option": _NEVER}
 
     def ensure_org(self, name: str) -> bool:
         """
@@ -65,47 +77,32 @@ class GitLabRepositories(GitLabReading):
     def _group_object(self, org: str, doing: str) -> Found | None:
         return self._optional(self._org(org), doing, {"with_projects": "false"})
 
-    def ensure_repo(
+    def _new_repo(
         self,
         repo: RepoId,
-        *,
         description: str,
-        private: bool = False,
-        may_squash: bool = True,  # noqa: ARG002  `forbid_squash` says so
+        doing: str,
+        *,
+        private: bool,
+        may_squash: bool,  # noqa: ARG002  `forbid_squash` says so
     ) -> Repository:
-        """
-        Make sure the project exists. Idempotent. See the port.
-
-        Its visibility is at most that of its group.
-
-        Raises:
-            NotFoundError: The organisation does not exist.
-            InvalidInputError: The forge refuses the name.
-        """
-        doing = f"create repository {repo}"
-
-        def create() -> Repository:
-            group = self._group_object(repo.owner, doing)
-            if group is None:
-                raise NotFoundError(
-                    f"{doing}: there is no organisation {repo.owner}",
-                    hint=f"create it first: orderkit team add {repo.owner}",
-                )
-            body = {
-                "name": repo.name,
-                "path": repo.name,
-                "namespace_id": number_in(group, "id"),
-                "description": description,
-                "visibility": "private" if private else str(group.get("visibility") or "private"),
-                "default_branch": MAIN,
-                "merge_method": "merge",
-            }
-            answer = self._http.send("POST", "/projects", body=body)
-            if answer.status == BAD:
-                raise InvalidInputError("repository", repo.name, f"is refused: {answer.text}")
-            return self._repository(object_in(checked(answer, doing), doing), repo)
-
-        return settle(lambda _: self.repo(repo), create, doing)
+        group = self._group_object(repo.owner, doing)
+        if group is None:
+            raise no_organisation(repo, doing)
+        visibility = str(group.get("visibility") or "private")  # at most that of its group
+        body = {
+            "name": repo.name,
+            "path": repo.name,
+            "namespace_id": number_in(group, "id"),
+            "description": description,
+            "visibility": "private" if private else visibility,
+            "default_branch": MAIN,
+            "merge_method": "merge",
+        }
+        answer = self._http.send("POST", "/projects", body=body)
+        if answer.status == BAD:
+            raise InvalidInputError("repository", repo.name, f"is refused: {answer.text}")
+        return self._repository(object_in(checked(answer, doing), doing), repo)
 
     def repo(self, repo: RepoId) -> Repository | None:
         """Return the repository, or None if missing, hidden or scheduled for deletion."""
@@ -121,7 +118,7 @@ class GitLabRepositories(GitLabReading):
         """
         entry = self._project_object(repo, f"read our role in {repo}")
         if entry is None:
-            raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
+            raise hidden(repo)
         missing, level = [], self._own_level(entry)
         token = self._optional("/personal_access_tokens/self", "read the scopes of our token")
         if token is not None and "api" not in (token.get("scopes") or ()):
@@ -134,61 +131,14 @@ class GitLabRepositories(GitLabReading):
             missing.append(f"role Owner of {self._full(repo.owner)} (for team add, destroy)")
         return tuple(missing)
 
-    def archive(self, repo: RepoId, *, undo: bool = False) -> None:
-        """
-        Make the repository read-only, or writable again. Idempotent. See the port.
+    def _set_archived(self, repo: RepoId, doing: str, *, undo: bool) -> bool:
+        path = self._path(repo, "unarchive" if undo else "archive")
+        return done(self._http.send("POST", path), doing)
 
-        Raises:
-            NotFoundError: It does not exist.
-        """
-        verb = "unarchive" if undo else "archive"
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo) if attempted else None
-            return True if repository and repository.archived != undo else None
-
-        def send() -> bool:
-            return done(self._http.send("POST", self._project(repo, verb)), f"{verb} {repo}")
-
-        settle(look, send, f"{verb} {repo}")
-
-    def forbid_squash(self, repo: RepoId, seen: Repository | None = None) -> bool:
-        """
-        Let no merge request of the project be squashed. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: It does not exist.
-        """
-        doing = f"forbid squash merges in {repo}"
-        known = [seen] if seen else []
-
-        def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = known.pop() if known else self.repo(repo)
-            if repository is None:
-                raise NotFoundError(f"there is no repository {repo}, or it is hidden from us")
-            return None if repository.may_squash else attempted
-
-        return settle(look, lambda: self._change(repo, doing, squash_option=_NEVER).ok, doing)
-
-    def set_default_branch(self, repo: RepoId, branch: str) -> None:
-        """
-        Make a branch the default. Idempotent. See the port.
-
-        Raises:
-            NotFoundError: Repository or branch do not exist.
-        """
-        doing = f"make {branch} the default branch of {repo}"
-
-        def look(_: bool) -> bool | None:  # noqa: FBT001  settle's shape
-            repository = self.repo(repo)
-            return True if repository and repository.default_branch == branch else None
-
-        def change() -> bool:
-            if self.head(repo, branch) is None:
-                raise NotFoundError(f"{doing}: there is no such branch")
-            return self._change(repo, doing, default_branch=branch).ok
-
-        settle(look, change, doing)
+    def _make_default(self, repo: RepoId, branch: str, doing: str) -> bool:
+        if self.head(repo, branch) is None:
+            raise NotFoundError(f"{doing}: there is no such branch")
+        return self._change(repo, {"default_branch": branch}, doing)
 
     def rename_repo(self, repo: RepoId, name: str) -> None:
         """
@@ -214,7 +164,7 @@ class GitLabRepositories(GitLabReading):
             numbers.append(number_in(entry, "id"))
             if self._occupant(new, doing) is not None:
                 raise ConflictError(f"{doing}: another repository has that name")
-            return self._change(repo, doing, path=name, name=name).ok
+            return self._change(repo, {"path": name, "name": name}, doing)
 
         settle(look, change, doing)
 
@@ -228,19 +178,16 @@ class GitLabRepositories(GitLabReading):
         """Say whether the project at the new path is ours: by its number, or by the redirect."""
         if numbers:
             return target.get("id") == numbers[-1]
-        redirected = self._http.follow(self._project(repo), doing)
+        redirected = self._http.follow(self._path(repo), doing)
         return redirected is not None and redirected.get("id") == target.get("id")
-
-    def _change(self, repo: RepoId, doing: str, **settings: object) -> ForgeResponse:
-        return checked(self._http.send("PUT", self._project(repo), body=settings), doing)
 
     def delete_repo(self, repo: RepoId) -> Removal:
         """Remove the repository: at once where GitLab lets us, else it is scheduled. Idempotent."""
         doing = f"delete {repo}"
-        entry = self._http.follow(self._project(repo), doing)
+        entry = self._http.follow(self._path(repo), doing)
         was_marked = bool(entry and entry.get("marked_for_deletion_on"))
         if entry is not None and not was_marked:
-            entry = self._optional(self._project(repo), doing)  # raises MovedError for another path
+            entry = self._optional(self._path(repo), doing)  # raises MovedError for another path
         if entry is None:
             return Removal(existed=False)
         # by its number, because marking it for deletion changes its path

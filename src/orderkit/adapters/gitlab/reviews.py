@@ -27,20 +27,20 @@ from orderkit.adapters.forges.calls import (
     MISSING,
     UNAUTHORIZED,
     Found,
+    checked,
+    done,
     list_in,
     number_in,
     object_in,
     text_in,
 )
-from orderkit.adapters.gitlab.merging import GitLabMerging
+from orderkit.adapters.gitlab.pulls import GitLabMerging
 from orderkit.adapters.gitlab.transport import (
     ADMINISTERS,
     BOT,
     OWNS,
     READS,
     WRITES,
-    checked,
-    done,
     level_of,
     person,
 )
@@ -55,9 +55,6 @@ _GLOB = "*"
 
 class GitLabReviews(GitLabMerging):
     """The part of the port about reviews and protected branches."""
-
-    def _pull_path(self, repo: RepoId, number: int, *segments: str) -> str:
-        return self._project(repo, "merge_requests", str(number), *segments)
 
     def reviews(self, repo: RepoId, number: int) -> tuple[Review, ...]:
         """Return approvals and rejections, oldest first; see the port."""
@@ -79,7 +76,7 @@ class GitLabReviews(GitLabMerging):
 
     def _writers(self, repo: RepoId) -> frozenset[int]:
         """Return the ids of the members that may write, whichever group they have it from."""
-        members = self._pages(self._project(repo, "members", "all"), {}, f"list members of {repo}")
+        members = self._pages(self._path(repo, "members", "all"), {}, f"list members of {repo}")
         return frozenset(number_in(m, "id") for m in members if level_of(m) >= WRITES)
 
     def review(
@@ -161,7 +158,7 @@ class GitLabReviews(GitLabMerging):
     def _pushes(self, repo: RepoId, branch: str, commits: Sequence[Commit]) -> Iterator[PullEvent]:
         """Yield who pushed which of `commits` to a branch, as GitLab noted it."""
         parents = {commit.id: commit.parents for commit in commits}
-        path, query = self._project(repo, "events"), {"action": "pushed", "sort": "asc"}
+        path, query = self._path(repo, "events"), {"action": "pushed", "sort": "asc"}
         for event in self._pages(path, query, f"read the events of {repo}"):
             push = event.get("push_data") or {}
             if (push.get("ref_type"), push.get("ref")) != ("branch", branch):
@@ -180,12 +177,12 @@ class GitLabReviews(GitLabMerging):
             return None
         user = self._known(named)
         doing = f"read the right of {login} on {repo}"
-        path = self._project(repo, "members", "all", str(user.id))
+        path = self._path(repo, "members", "all", str(user.id))
         member = self._optional(path, doing)
         level = level_of(member) if member else 0
         right = next((right for floor, right in _RIGHTS.items() if level >= floor), "none")
         if right == "none":
-            project = self._object(self._project(repo), doing)
+            project = self._object(self._path(repo), doing)
             right = "none" if project.get("visibility") == "private" else "read"
         return user, right
 
@@ -219,7 +216,7 @@ class GitLabReviews(GitLabMerging):
     ) -> bool:
         rules = [rule for rule in rules if _matches(rule, branch)]
         doing = f"read the settings of {repo}"
-        project = self._object(self._project(repo), doing)
+        project = self._object(self._path(repo), doing)
         waits = bool(project.get("only_allow_merge_if_pipeline_succeeds")) or not checks
         lets_skip = bool(project.get("allow_merge_on_skipped_pipeline"))
         return bool(rules) and waits and not lets_skip and all(map(self._is_narrow, rules))
@@ -235,7 +232,7 @@ class GitLabReviews(GitLabMerging):
             RefusedError: Another rule, a pattern, gives more.
             NotFoundError: No such repository.
         """
-        doing, path = f"protect {branch} of {repo}", self._project(repo, "protected_branches")
+        doing, path = f"protect {branch} of {repo}", self._path(repo, "protected_branches")
         rules: list[Found] = []
 
         def look(attempted: bool) -> bool | None:  # noqa: FBT001  settle's shape
@@ -265,7 +262,7 @@ class GitLabReviews(GitLabMerging):
                 "only_allow_merge_if_pipeline_succeeds": bool(checks),
                 "allow_merge_on_skipped_pipeline": False,
             }
-            return self._change(repo, doing, **settings).ok
+            return self._change(repo, settings, doing)
 
         return settle(look, act, doing)
 
@@ -294,7 +291,7 @@ class GitLabReviews(GitLabMerging):
         return bool(entries) and is_narrow and not rule.get("allow_force_push")
 
     def _rules(self, repo: RepoId) -> list[Found]:
-        path, doing = self._project(repo, "protected_branches"), f"read the protection of {repo}"
+        path, doing = self._path(repo, "protected_branches"), f"read the protection of {repo}"
         return list(self._pages(path, {}, doing, key="name"))
 
 

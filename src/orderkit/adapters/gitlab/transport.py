@@ -15,22 +15,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ground.errors import AccessError, MovedError, RemoteError
+from ground.errors import MovedError
 from ground.names import RepoId
 from orderkit.adapters.forges.answers import ForgeResponse, GarbledError
-from orderkit.adapters.forges.calls import FORBIDDEN, MISSING, ForgeCalls, Found, list_in, object_in
-from orderkit.adapters.forges.calls import checked as shared_checked
-from orderkit.adapters.forges.calls import number_in as number_of
-from orderkit.adapters.forges.calls import text_in as text_of
+from orderkit.adapters.forges.calls import ForgeCalls, Found, list_in, number_in, text_in
 from orderkit.adapters.forges.pacing import ForgePacer, pacer_of
 from orderkit.adapters.forges.transport import GIT, Credentials, ForgeTransport, Query, path_of
-from orderkit.adapters.http import READ_TIMEOUT_S
 from orderkit.ports.forge import ForgeUser
 
 
@@ -68,12 +63,8 @@ class GitLabTransport(ForgeTransport):
         *,
         api_url: str,
         group: str = "",
-        headers: Mapping[str, str] = MappingProxyType({}),
-        ca_bundle: str | None = None,
-        allow_http: bool = False,
-        read_timeout_s: float = READ_TIMEOUT_S,
-        renew: Callable[[], Credentials] | None = None,
         pacer: GitLabPacer | None = None,
+        **how: Any,
     ) -> None:
         """
         Prepare; nothing is sent.
@@ -81,17 +72,9 @@ class GitLabTransport(ForgeTransport):
         Args:
             group: The path of the group below which repositories are named.
             pacer: Keeps within the limits; None: that of the credential in this process.
+            how: As `ForgeTransport` takes it.
         """
-        super().__init__(
-            base_url,
-            credentials,
-            api_url=api_url,
-            headers=headers,
-            ca_bundle=ca_bundle,
-            allow_http=allow_http,
-            read_timeout_s=read_timeout_s,
-            renew=renew,
-        )
+        super().__init__(base_url, credentials, api_url=api_url, **how)
         self._group = group
         key = (self.api_url, hashlib.sha256(credentials.token.encode()).hexdigest())
         self.pacer = pacer or pacer_of(key, GitLabPacer)
@@ -174,8 +157,6 @@ class GitLabTransport(ForgeTransport):
 
 PAGE = 100
 """The most that GitLab gives."""
-PASSES = 3
-"""How many times a list is read if it changes between its pages."""
 GUEST, READS, WRITES, ADMINISTERS, OWNS = 10, 20, 30, 40, 50
 """GitLab's access levels: Guest, Reporter, Developer, Maintainer, Owner (doc/api/members.md)."""
 BOT = re.compile(r"(group|project)_\d+_bot")
@@ -187,16 +168,13 @@ class GitLabCalls(ForgeCalls):
 
     _http: GitLabTransport  # pyrefly: ignore[bad-override-mutable-attribute]  set once, when made
     _group: str
+    total_header: ClassVar[str] = "x-total"
+    edit_verb: ClassVar[str] = "PUT"
 
     @property
     def base_url(self) -> str:
         """The address of our group, or of GitLab if we use all of it."""
         return f"{self._http.base_url}/{self._group}" if self._group else self._http.base_url
-
-    @property
-    def http(self) -> GitLabTransport:
-        """What sends our requests."""
-        return self._http
 
     def git_address(self, repo: RepoId) -> str:
         """Return the path of a project for git."""
@@ -208,7 +186,7 @@ class GitLabCalls(ForgeCalls):
     def _org(self, org: str, *segments: str) -> str:
         return path_of("groups", self._full(org), *segments)
 
-    def _project(self, repo: RepoId, *segments: str) -> str:
+    def _path(self, repo: RepoId, *segments: str) -> str:
         return path_of("projects", f"{self._full(repo.owner)}/{repo.name}", *segments)
 
     def repository_named(self, full_name: str) -> RepoId | None:
@@ -218,64 +196,16 @@ class GitLabCalls(ForgeCalls):
             return None
         return RepoId.parse(full_name.removeprefix(prefix))
 
-    def _optional(self, path: str, doing: str, query: Query | None = None) -> Found | None:
-        answer = self._http.get(path, query)
-        if answer.status == MISSING:
-            return None
-        return object_in(checked(answer, doing), doing)
+    @property
+    def _page_size(self) -> int:
+        return PAGE
 
-    def _pages(self, path: str, query: Query, doing: str, *, key: str = "id") -> Iterator[Found]:
-        """Yield every item of a list once."""
-        yielded: set[Any] = set()
-        for _ in range(PASSES):
-            totals: set[str] = set()
-            page = "1"
-            while page:
-                query_of_page = {**query, "page": page, "per_page": PAGE}
-                answer = checked(self._http.get(path, query_of_page), doing)
-                totals.add(answer.headers.get("x-total", ""))
-                fresh = [i for i in list_in(answer.json() or []) if i.get(key) not in yielded]
-                yielded.update(item.get(key) for item in fresh)
-                yield from fresh
-                page = answer.headers.get("x-next-page", "")
-            # else the list is read again: an item may have moved to a page that was read already
-            if len(totals) == 1:
-                return
+    def _items(self, answer: ForgeResponse, _inside: str, _doing: str, /) -> list[Found]:
+        return list_in(answer.json() or [])
 
-
-def checked(answer: ForgeResponse, doing: str) -> ForgeResponse:
-    """
-    Return the answer if it is a success.
-
-    Raises:
-        AccessError: The token lacks a scope.
-        OrderkitError: As the shared `checked`.
-    """
-    if answer.status == FORBIDDEN and (scope := missing_scope(answer)):
-        raise AccessError(
-            f"missing scope: {doing}: {answer.text}", hint=f"make a token with scope {scope}"
-        )
-    return shared_checked(answer, doing)
-
-
-def done(answer: ForgeResponse, doing: str) -> bool:
-    """
-    Return True if the answer is a success.
-
-    Raises:
-        OrderkitError: The forge refused the request; the class says why.
-    """
-    return checked(answer, doing).ok
-
-
-def missing_scope(answer: ForgeResponse) -> str:
-    """Return the scopes of which a refused token needs one, or ""."""
-    try:
-        document = answer.json()
-    except RemoteError:
-        return ""
-    is_scope = isinstance(document, dict) and document.get("error") == "insufficient_scope"
-    return str(document.get("scope") or "api") if is_scope else ""
+    def _page_after(self, answer: ForgeResponse, _page: int, _missing: int, /) -> int:
+        after = answer.headers.get("x-next-page", "")
+        return int(after) if after.isdecimal() else 0
 
 
 def person(user: Any) -> ForgeUser:
@@ -285,7 +215,7 @@ def person(user: Any) -> ForgeUser:
     Raises:
         GarbledError: It has no id or name.
     """
-    return ForgeUser(number_of(user, "id"), text_of(user, "username"))
+    return ForgeUser(number_in(user, "id"), text_in(user, "username"))
 
 
 def level_of(member: Found) -> int:

@@ -25,7 +25,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.errors import (
-    AccessError,
     ConflictError,
     IncompleteError,
     MovedError,
@@ -35,46 +34,29 @@ from ground.errors import (
     TooFastError,
     UnreachableError,
 )
-from ground.names import MAIN, BlobSha, CommitSha, RepoId
-from orderkit.adapters.forges.answers import ForgeResponse, LostAnswerError, ServerError, turn
-from orderkit.adapters.forges.calls import BAD, FORBIDDEN, MISSING, UNAUTHORIZED
+from ground.names import BlobSha, CommitSha, RepoId
+from orderkit.adapters.forges.answers import (
+    UNARCHIVE,
+    ForgeResponse,
+    LostAnswerError,
+    ServerError,
+    missing_scope,
+)
+from orderkit.adapters.forges.calls import BAD, FORBIDDEN, MISSING, UNAUTHORIZED, checked
 from orderkit.adapters.forges.pushing import PushedWrite
-from orderkit.adapters.forges.writing import WriteFailure, check_paths, is_done
-from orderkit.adapters.gitlab.reading import commit_of
+from orderkit.adapters.forges.writing import SharedWriting, WriteFailure, is_done
 from orderkit.adapters.gitlab.repositories import GitLabRepositories
-from orderkit.adapters.gitlab.transport import checked, missing_scope
 from orderkit.ports.forge import Commit, FileChange, Operation, Written
-from orderkit.ports.signatures import Signatures
 from orderkit.ports.urgency import is_pushed
 
 
-class GitLabWriting(GitLabRepositories):
+class GitLabWriting(GitLabRepositories, SharedWriting):
     """The part of the port that commits files."""
 
-    signatures: Signatures | None
-
-    def write(
-        self,
-        repo: RepoId,
-        changes: Sequence[FileChange],
-        operation: Operation,
-        *,
-        branch: str = MAIN,
-    ) -> Written:
-        """
-        Commit several files at once, or nothing. Idempotent by ``operation.id``. See the port.
-
-        One write per repository is in flight per process.
-
-        Raises:
-            ConflictError: A file lacks its `expected_sha`, or another writer won every round.
-            NotFoundError: No such repository or branch.
-            RefusedError: The repository is archived.
-            IncompleteError: It was written, and replaced what another writer wrote just before.
-        """
-        check_paths(changes)
-        with turn(self.base_url, repo):
-            return _Write(self, repo, changes, operation, branch).run()
+    def _new_write(
+        self, repo: RepoId, changes: Sequence[FileChange], operation: Operation, branch: str
+    ) -> _Write:
+        return _Write(self, repo, changes, operation, branch)
 
     def note_write(self, repo: RepoId, branch: str, old: CommitSha, new: CommitSha) -> None:
         """Do nothing: GitLab shows the new head at once."""
@@ -86,7 +68,7 @@ class GitLabWriting(GitLabRepositories):
         Raises:
             OrderkitError: As the transport.
         """
-        path = self._project(repo, "repository", "commits")
+        path = self._path(repo, "repository", "commits")
         return self._http.send("POST", path, body=dict(body))
 
     def last_commit(
@@ -100,7 +82,7 @@ class GitLabWriting(GitLabRepositories):
 
     def follow_commit(self, repo: RepoId, commit: Commit, changes: Sequence[FileChange]) -> None:
         """Cache the files of our own new commit, if those of its parent are cached."""
-        self._trees.follow(repo, next(iter(commit.parents), None), commit.id, changes)
+        self.trees.follow(repo, next(iter(commit.parents), None), commit.id, changes)
 
 
 @dataclass(slots=True)
@@ -143,13 +125,21 @@ class _Write(PushedWrite[GitLabWriting]):
         if not last and answer.status == BAD:
             self.refused = True  # the next round reads: files tell a lost race from a bad request
             return self._find_commit() or self._after_bad(answer)
-        commit = _commit_in(answer)
+        commit = self._commit_in(answer)
         if commit is not None:
             self.doubtful.pop()
             self._check_parent(commit, changes)
             self.forge.follow_commit(self.repo, commit, changes)
             return Written(commit.id, changed=True, parent=next(iter(commit.parents), None))
         return self._find_commit() or self._judge(answer)
+
+    def _commit_in(self, answer: ForgeResponse) -> Commit | None:
+        if not answer.ok:
+            return None
+        try:
+            return self.forge._commit_of(answer.json())  # noqa: SLF001  one module
+        except (RemoteError, AttributeError):
+            return None
 
     def _look_up(self, changes: Sequence[FileChange]) -> bool:
         """Read the last commit of each file that exists; False if one is not as expected."""
@@ -197,26 +187,16 @@ class _Write(PushedWrite[GitLabWriting]):
             if answer.status == FORBIDDEN and not missing_scope(answer):
                 repository = self.forge.repo(self.repo)
                 if repository is not None and repository.archived:
-                    return RefusedError(
-                        f"{doing}: archived, hence read-only", hint="unarchive it in the forge"
-                    )
+                    return RefusedError(f"{doing}: archived, hence read-only", hint=UNARCHIVE)
                 if repository is not None and repository.can_write:
-                    return self._protected(answer)
+                    rule = self.forge.blocking_rule(self.repo, self.branch)
+                    return self._closed_by(rule, answer.text)
             if answer.status == MISSING:
                 self._head()  # raises what is missing
             checked(answer, doing)
         except OrderkitError as error:
             return error
         return RemoteError(f"{doing}: {answer.status} {answer.text}")
-
-    def _protected(self, answer: ForgeResponse) -> AccessError:
-        rule = self.forge.blocking_rule(self.repo, self.branch)
-        return AccessError(
-            f"no right: {self.branch} of {self.repo} is protected on the forge by the rule"
-            f" '{rule}', which does not let our account push: {answer.text}",
-            hint="remove that rule, or add our account to those who may push; until then, changes"
-            " can go by pull request (--pr)",
-        )
 
     def _check_parent(self, commit: Commit, changes: Sequence[FileChange]) -> None:
         """
@@ -261,12 +241,3 @@ class _Write(PushedWrite[GitLabWriting]):
         verb = "update" if change.expected_sha else "create"
         action |= {"execute_filemode": True} if change.executable else {}
         return {"action": verb, "encoding": "base64", "content": content, **action}
-
-
-def _commit_in(answer: ForgeResponse) -> Commit | None:
-    if not answer.ok:
-        return None
-    try:
-        return commit_of(answer.json())
-    except (RemoteError, AttributeError):
-        return None

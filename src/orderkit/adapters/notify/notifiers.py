@@ -1,5 +1,5 @@
 """
-Send notifications: through Apprise, or as signed webhooks.
+Send notifications: through Apprise, as signed webhooks, or into a Backstage.
 
 `AppriseNotifier` reaches mail, Slack, Teams and Matrix. An address holds secrets; it comes from a
 file and is in no message. The text is declared to be plain. Needs the extra ``notifications``.
@@ -7,6 +7,9 @@ file and is in no message. The text is declared to be plain. Needs the extra ``n
 `WebhookNotifier` sends CloudEvents in structured JSON over HTTP. Redirects are failures. An address
 is looked up once per request, every result of it is judged, and the connection goes to one that was
 judged: a name that resolves to this machine, the cluster or a metadata service reaches nothing.
+
+`BackstageNotifier` sends ``POST /api/notifications/notifications`` as a service. Only service
+principals may call it: a static token of ``backend.auth.externalAccess``.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from urllib.parse import urlsplit
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError, shorten
 from ground.secrets import redact, register
-from orderkit.adapters.http import Address, connected, look_up
+from orderkit.adapters.backstage.backstage_client import send
+from orderkit.adapters.http import Address, check_url, connected, look_up
 from orderkit.core.notify.event_texts import Message, for_chat, to_cloud_event, to_text
 from orderkit.core.platform.webhook_key import STAMPED_HEADER, TIME_HEADER, stamped_signature
 from orderkit.ports.notifier import NotDeliveredError
@@ -245,3 +249,82 @@ def _cut(sock: socket.socket, is_late: threading.Event) -> None:
     is_late.set()
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
+
+
+_ANSWER_S = 10.0
+
+
+class BackstageNotifier:
+    """The notifications of one Backstage backend."""
+
+    def __init__(self, base_url: str, *, token: str) -> None:
+        """
+        Prepare; nothing is sent.
+
+        Args:
+            base_url: The backend, without ``/api``.
+            token: A static token of the backend.
+
+        Raises:
+            InvalidInputError: `base_url` is not an address.
+            RefusedError: Plain HTTP to another machine.
+        """
+        base = check_url("portal", base_url)
+        self._url = f"{base}/api/notifications/notifications"
+        register(token)
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+        }
+
+    def send(self, message: Message) -> None:
+        """
+        Notify the owners of the orders.
+
+        Raises:
+            InvalidInputError: Nobody owns the order, as far as the catalog could know.
+            UnreachableError, NotDeliveredError: It is not known to be stored.
+        """
+        recipients: dict[str, Any] = {"type": "entity", "entityRef": list(message.recipients)}
+        if not message.events:
+            recipients = {"type": "broadcast"}
+        elif not message.recipients:
+            raise InvalidInputError("recipients", message.title, "have no owner in the catalog")
+        body = {
+            "recipients": recipients,
+            "payload": {
+                "title": message.title,
+                "description": message.sentence,
+                "link": message.link,
+                "severity": message.severity,
+                "topic": message.events[0].kind if message.events else "test",
+                # a message with the scope of an earlier one replaces that, and is unread again, so
+                # people see the newest state of the order (plugin-notifications-backend 0.6.9)
+                "scope": self._scope(message),
+            },
+        }
+        answer = send(
+            "POST",
+            self._url,
+            headers=self._headers,
+            body=json.dumps(body).encode(),
+            timeout_s=_ANSWER_S,
+        )
+        if answer.status in _OK:
+            return
+        hint = {
+            401: "portal.tokenFile must hold a token of backend.auth.externalAccess",
+            403: "the token is not a service's: see backend.auth.externalAccess",
+            404: "install @backstage/plugin-notifications-backend in the portal",
+        }.get(answer.status, "")
+        raise NotDeliveredError(f"Backstage answered {answer.status}: {answer.text}", hint=hint)
+
+    @staticmethod
+    def _scope(message: Message) -> str:
+        match message.events:
+            case ():
+                return "orderkit/test"
+            case (event,):
+                return f"order/{event.order}"
+        return f"orders/{message.events[0].kind}/{message.team}"

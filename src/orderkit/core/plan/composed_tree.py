@@ -30,7 +30,7 @@ from compositions.simulation import SimulatedWorld, Simulation, layered_lookup, 
 from compositions.station import Station
 from ground.objects.kube_objects import Kind, Manifest, dig
 from kubeschema.known import Behaviour, Behaviours, GroupKind, Layer
-from kubeschema.known.managed_kinds import behaviour_of
+from kubeschema.known.managed_behaviour import behaviour_of
 from kubeschema.validate import Finding, Validator
 from orderkit.core.kit.kit_file import AcceptedDanger, Import
 from orderkit.core.plan.assembly import Assembly, Fault, Note, key_text, selector_text

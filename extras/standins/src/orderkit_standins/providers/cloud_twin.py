@@ -43,7 +43,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.objects.values import overlaid
-from kubeschema.known.managed_kinds import OPEN
+from kubeschema.known.managed_behaviour import OPEN
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import (
     UNAVAILABLE,

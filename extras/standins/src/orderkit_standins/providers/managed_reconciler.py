@@ -23,7 +23,7 @@ from ground.objects.kube_objects import (
     dig,
     reconcile_error,
 )
-from kubeschema.known.managed_kinds import config_group, is_modern
+from kubeschema.known.managed_behaviour import config_group, is_modern
 from orderkit_standins.controller import Backoff, Controller
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext, is_deleting
 

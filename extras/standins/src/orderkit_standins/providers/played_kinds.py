@@ -17,7 +17,7 @@ from typing import Any
 
 from ground.objects.kube_objects import Kind, Manifest, dig, plural_of
 from kubeschema.known import Behaviour, read_behaviours, read_crds
-from kubeschema.known.managed_kinds import (
+from kubeschema.known.managed_behaviour import (
     OPEN,
     Reference,
     behaviour_of,

@@ -42,7 +42,7 @@ from ground.objects.kube_objects import (
     metadata,
 )
 from ground.suggestions import did_you_mean
-from kubeschema.known.managed_kinds import config_group, is_modern, kinds_of
+from kubeschema.known.managed_behaviour import config_group, is_modern, kinds_of
 from orderkit.core.kit.pack import Pack
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock

@@ -31,7 +31,7 @@ from ground.objects.kube_objects import (
     plural_of,
     secret_references,
 )
-from kubeschema.known.managed_kinds import is_modern
+from kubeschema.known.managed_behaviour import is_modern
 from kubeschema.pruning import PRESERVE
 from orderkit_standins.crossplane.reconciler_context import ReconcilerContext
 from orderkit_standins.providers.managed_reconciler import ManagedError

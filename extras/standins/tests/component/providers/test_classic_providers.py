@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from ground.objects.kube_objects import CONFIG_MAP, NAMESPACE, Kind, ObjectKey
-from kubeschema.known.managed_kinds import config_group
+from kubeschema.known.managed_behaviour import config_group
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.unserved_kinds import TWINS
 from orderkit.ports.cluster import Cluster

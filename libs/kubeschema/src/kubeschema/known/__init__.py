@@ -3,7 +3,7 @@ Schemas of kinds from any source, as one set that judges objects.
 
 The sources are CRDs and XRDs (``known_kinds``), an API server's OpenAPI documents and Kubernetes'
 own kinds (``builtin_kinds``). `read_layer` reads a folder with all three. CRDs of managed resources
-may be compact; what they do not say is in ``behaviour.yaml`` (``managed_kinds``).
+may be compact; what they do not say is in ``behaviour.yaml`` (``managed_behaviour``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubeschema.known.known_kinds import (
     known_kind,
     layer_of,
 )
-from kubeschema.known.managed_kinds import (
+from kubeschema.known.managed_behaviour import (
     BEHAVIOUR,
     Behaviour,
     Behaviours,

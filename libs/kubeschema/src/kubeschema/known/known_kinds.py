@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.objects.kube_objects import CRD, XRD, Kind, Manifest, dig, is_namespaced, metadata
-from kubeschema.known.managed_kinds import completed_crd
+from kubeschema.known.managed_behaviour import completed_crd
 from kubeschema.pruning import PRESERVE
 from kubeschema.validate import Validator
 from kubeschema.xrd import BrokenXrdError, claim_crd_for, crd_for

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from kubeschema.known.known_kinds import GroupKind, SchemaSet
-from kubeschema.known.managed_kinds import Behaviours
+from kubeschema.known.managed_behaviour import Behaviours
 
 
 class OutcomeRule(StrEnum):

@@ -28,7 +28,7 @@ from ground.objects.kube_objects import (
     secret_references,
     wrapped_object,
 )
-from kubeschema.known.managed_kinds import config_group, is_modern
+from kubeschema.known.managed_behaviour import config_group, is_modern
 from kubeschema.validate.object_check import shown
 from orderkit.core.plan.assembly import (
     Assembly,

@@ -44,7 +44,7 @@ from kubeschema.field_paths import value_at
 from kubeschema.known import refused_updates
 from kubeschema.known.builtin_kinds import built_in
 from kubeschema.known.known_kinds import KnownKind
-from kubeschema.known.managed_kinds import Behaviours, behaviour_of
+from kubeschema.known.managed_behaviour import Behaviours, behaviour_of
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import Reason
 from orderkit.core.order.change import same

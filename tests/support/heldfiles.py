@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -30,6 +30,9 @@ class HeldFiles:
         assert commit == self.commit
         blobs = {PurePosixPath(path): blob_sha(text.encode()) for path, text in self._of(repo)}
         return MappingProxyType(blobs)
+
+    def read_ahead(self, repo: RepoId, paths: Iterable[PurePosixPath], commit: CommitSha) -> None:
+        """Do nothing: all files are at hand."""
 
     def read(self, repo: RepoId, path: PurePosixPath, ref: str) -> FileRevision | None:
         assert ref in (self.commit, "main")

@@ -18,6 +18,7 @@ from orderkit.web.console.rendering import (
     web_address,
     wrong_fields,
 )
+from orderkit.web.exchange import Refusal
 
 NOW = datetime(2026, 11, 24, 8, 0, tzinfo=UTC)
 
@@ -122,7 +123,7 @@ def test_a_page_shows_characters_that_hide_and_escapes_the_others() -> None:
         key="",
         here="",
         docs="",
-        refusal={"status": 403, "message": "<b>", "hint": "", "details": {}},
+        refusal=Refusal.saying(403, "<b>", ""),
         request_id="r1",
         back="/",
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.objects.kube_objects import Kind, dig, first_and_more
+from ground.shapes import changed
 from ground.suggestions import did_you_mean
 from kubeschema.known.crd_files import (
     FOLDER,
@@ -115,7 +116,7 @@ def add_schemas(request: SchemasRequest, packages: Packages) -> SchemasAdded:
     digests = {
         path.removeprefix(f"{FOLDER}/"): file_digest(data) for path, data in new_files.items()
     }
-    source = replace(source, files=digests)
+    source = changed(source, files=digests)
     # the record comes last: a repeated command finishes what one that was interrupted began
     _write(request.pack, files, updated, _recorded(sources, source))
     return SchemasAdded(
@@ -323,7 +324,7 @@ def _recorded(sources: Sequence[SchemaSource], source: SchemaSource) -> bytes | 
     for other in sources:
         if other.identity != source.identity:
             files = {name: d for name, d in other.files.items() if name not in source.files}
-            records += [replace(other, files=files)] if files else []
+            records += [changed(other, files=files)] if files else []
     return sources_file(records) if records else None
 
 

@@ -54,9 +54,8 @@ def unserved_advice(kind: Kind) -> str:
 
 def _provider_and_twin(kind: Kind) -> tuple[str, str]:
     """Return the provider's package by the name that they usually have, and its twin."""
-    from kubeschema.known.managed_behaviour import (
-        config_group,  # lazy: every state imports this module
-    )
+    # lazy: every state imports this module
+    from kubeschema.known.managed_behaviour import config_group
 
     family = config_group(kind).partition(".")[0]
     service = kind.group.partition(".")[0]

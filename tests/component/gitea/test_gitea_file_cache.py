@@ -14,6 +14,7 @@ from pusher import Pusher
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ground.errors import RefusedError
 from ground.names import CommitSha, RepoId
 from orderkit.adapters.forges import transport
 from orderkit.adapters.gitea import GiteaForge, reading
@@ -290,3 +291,22 @@ def test_files_too_large_for_one_answer_are_read_one_by_one(
         found = [forge.read(REPO, PurePosixPath(path), commit) for path in "ab"]
 
     assert [file and len(file.data) for file in found] == [3_000, 3_000]
+
+
+def test_files_of_a_branch_that_is_named_like_the_commit_are_not_read_ahead(
+    urls: str, tmp_path: Path
+) -> None:
+    """Whoever may push may make such a branch, and a forge shows its files instead."""
+    with client(urls) as forge, client(urls) as reader:
+        forge.ensure_org(REPO.owner)
+        forge.ensure_repo(REPO, description="")
+        commit = CommitSha(write(forge, {"a": "1", "b": "2"}))
+        pusher = Pusher.cloned(tmp_path, f"{urls}/{REPO}.git", "bot", TOKEN)
+        pusher.commit("false files", {"a": "false", "b": "false"})
+        pusher.git("push", "-q", "origin", f"HEAD:refs/heads/{commit}")
+
+        reader.read_ahead(REPO, map(PurePosixPath, "ab"), commit)
+
+        for path in map(PurePosixPath, "ab"):
+            with pytest.raises(RefusedError, match="something else as commit"):
+                reader.read(REPO, path, commit)

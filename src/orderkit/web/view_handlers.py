@@ -176,9 +176,8 @@ def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Compute what a team's orders cost in a period, from Git."""
     team = TeamName(call.path["team"])
     call.who.check("read", team)
-    known_teams = list(ledger.teams(ledger_snapshot(service.platform).blobs))
-    if team not in known_teams:
-        raise unknown_team(team, known_teams)
+    if ledger.team_path(team) not in ledger_snapshot(service.platform).blobs:
+        raise unknown_team(team)
     call.audit_fields["team"] = team
     since, until = period_of(
         call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()
@@ -199,9 +198,8 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
     if teams is not None and team not in teams:
         raise call.who.foreign(f"team '{team}'", teams)
     snapshot = ledger_snapshot(service.platform)
-    known_teams = list(ledger.teams(snapshot.blobs))
-    if team not in known_teams:
-        raise unknown_team(team, known_teams)
+    if ledger.team_path(team) not in snapshot.blobs:
+        raise unknown_team(team)
     call.audit_fields["team"] = team
     file = team_of(service.platform, team, snapshot)
     service.model.wait_complete()

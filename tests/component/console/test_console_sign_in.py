@@ -68,8 +68,10 @@ def test_the_command_refuses_a_team_that_does_not_exist(
     done = orderkit("console", "--team", "nobody")
 
     assert (done.code, done.out) == (1, "")
-    assert "team 'nobody' is not in the ledger (teams: " in done.err
-    assert "hint:  add it first: orderkit team add nobody\n" in done.err
+    assert "team 'nobody' is not in the ledger\n" in done.err
+    assert (
+        "hint:  'orderkit team list' shows teams; add one: orderkit team add nobody\n" in done.err
+    )
 
 
 def test_a_link_is_no_cookie_and_a_cookie_is_no_link(site: Site) -> None:

@@ -227,7 +227,10 @@ def test_an_end_record_reads_back_as_it_was_written(
         (
             "none",
             "garage-new",
-            "team 'none' is not in the ledger (teams: ae86) (add it first: orderkit team add none)",
+            (
+                "team 'none' is not in the ledger "
+                "('orderkit team list' shows teams; add one: orderkit team add none)"
+            ),
         ),
     ],
 )

@@ -112,7 +112,7 @@ def listed(query: dict[str, str], favourites: str = "", **parts: Any) -> list[st
         ({"cost": "9"}, {"cheap", "dear"}),
         ({"cost": "10"}, {"dear"}),
         ({"cost": "11"}, set()),
-        ({"cost": "0"}, {"cheap", "dear", "dim"}),
+        ({"cost": "0"}, {"cheap", "dear"}),
         ({"cost": "unknown"}, {"dim", "free", "other"}),
         ({"cost": "much"}, {"cheap", "dear", "dim", "free", "other"}),
         ({"cost": "12345678"}, {"cheap", "dear", "dim", "free", "other"}),

@@ -84,6 +84,7 @@ def test_a_price_table_is_told_with_the_line_of_its_fault(
     for rule, text in found:
         assert rule == str(KitRule.PRICES)
         assert text.startswith(f"{place}: "), text
+        assert text.count(f"{PRICES}:") == 1, text
         assert message in text
         assert "\n" not in text
 

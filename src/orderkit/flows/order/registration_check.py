@@ -108,7 +108,7 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         AlreadyOrderedError: The order is ending, or its id belongs to another team.
     """
     if ledger.team_path(entry.team) not in ledger_paths:
-        raise limit_check.unknown_team(entry.team, list(ledger.teams(ledger_paths)))
+        raise limit_check.unknown_team(entry.team)
     if entry.end_path in ledger_paths:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"

@@ -112,9 +112,9 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
     team_limits.check_values(team, kit, xr.get("spec") or {})
 
 
-def unknown_team(team: str, teams: list[TeamName]) -> NotFoundError:
-    """Make the error for a team that the ledger does not have."""
+def unknown_team(team: str) -> NotFoundError:
+    """Make the error for a team that the ledger does not have; names no other: not all may know."""
     return NotFoundError(
-        f"team '{team}' is not in the ledger (teams: {', '.join(teams) or 'none'})",
-        hint=f"add it first: orderkit team add {team}",
+        f"team '{team}' is not in the ledger",
+        hint=f"'orderkit team list' shows teams; add one: orderkit team add {team}",
     )

@@ -276,7 +276,7 @@ def _check_name(platform: Platform, name: str) -> TeamName:
 def _existing_team(snapshot: RepositorySnapshot, name: str) -> TeamName:
     team = TeamName(name)
     if ledger.team_path(team) not in snapshot.blobs:
-        raise unknown_team(name, list(ledger.teams(snapshot.blobs)))
+        raise unknown_team(name)
     return team
 
 

@@ -346,7 +346,8 @@ def _costs(row: OrderRow, least: str) -> bool:
         return row.costs is None or row.costs.monthly is None
     if not least.isdecimal() or len(least) > _DIGITS:
         return True
-    return row.costs is not None and (row.costs.most or 0) >= int(least)
+    most = row.costs.most if row.costs else None
+    return most is not None and most >= int(least)
 
 
 def _expires(row: OrderRow, within: str, now: datetime) -> bool:

@@ -174,9 +174,8 @@ class TeamPages:
         name = TeamName(call.path["team"])
         call.who.check("read", name)
         ledger_files = ledger_snapshot(service.platform)
-        known = list(ledger.teams(ledger_files.blobs))
-        if name not in known:
-            raise unknown_team(name, known)
+        if ledger.team_path(name) not in ledger_files.blobs:
+            raise unknown_team(name)
         team = team_of(service.platform, name, ledger_files)
         orders = [live.row for live in readable_rows(service, call)]
         chosen, _ = select(orders, OrderQuery(team=name, sort="phase"))

@@ -74,6 +74,7 @@ def check_prices(subject: KitUnderCheck) -> Iterator[Located]:
         message = " ".join(str(error).split())
         match = re.search(r":([0-9]+): |, line ([0-9]+), ", message)
         line = int(match[1] or match[2]) if match else 1
+        message = message.removeprefix(f"{PRICES}:{line}: ")  # the report has it
         yield subject.in_file(KitRule.PRICES, PRICES, message, line=line, hint=error.hint)
 
 

@@ -46,7 +46,7 @@ FIELD = InvalidInputError("size", b"\xff7", "is odd", hint="--size 7", form_hint
 MISSING = InvalidInputError("name", None, "is missing", hint="--name")
 
 ZOE = Requester("user:default/zoe", "a link", frozenset({"group:default/ae86"}))
-SESSIONS = Sessions("a secret of the service", session_s=600)
+SESSIONS = Sessions("a secret of the service", session_s=86_400)
 COOKIE = SESSIONS.cookie(ZOE)
 ADDRESS = "http://console.example.com:8080"
 

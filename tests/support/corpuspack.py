@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from ground.names import Files
 from ground.objects.kube_objects import Manifest
 from orderkit.adapters.folders.pack_folder import read_folder
 from orderkit.core.kit.checked_kits import checked_kit
@@ -19,7 +20,6 @@ from orderkit_workshop.generate.kit_files import generate
 from orderkit_workshop.stories.generate_kits import apply_generation, plan_generation
 from softwaretemplates.render import SkeletonFile, render_data, render_tree
 from softwaretemplates.template import Template, parse_template
-from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
 ROOT = Path(__file__).parents[1] / "corpus"

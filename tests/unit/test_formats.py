@@ -22,7 +22,7 @@ from orderkit.core.platform import settings
 from orderkit.core.platform.service_access import read_clients
 from orderkit.flows.argocd.commit_pinning import application_of
 from orderkit.ports.forge import FileRevision
-from yamlfiles.documents import API_VERSION, UPGRADE, refuse_newer
+from yamlfiles.format_versions import API_VERSION, UPGRADE, refuse_newer
 
 RELEASES = sorted((Path(__file__).parents[1] / "formats").glob("*.*.*"))
 LATER = "orderkit.dev/v1beta1"

@@ -4,7 +4,7 @@ Orderkit's documents: ``apiVersion``, ``kind``, ``metadata.name`` and a ``spec``
 The field `named` of a shape is its ``metadata.name``; the others are the ``spec``. Pure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import PurePath
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,7 @@ from msgspec import Meta
 from ground.names import NAME_MAX
 from ground.shapes import Shape, StrictShape, json_schema, plain, read_shape
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION, record
+from yamlfiles.format_versions import API_VERSION
 
 T = TypeVar("T", bound=Shape)
 DocumentName = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=NAME_MAX)]
@@ -98,6 +98,11 @@ def read_document(
     document = yaml11.load(text, name=name, schema=document_schema(shape, kinds, named))
     data = {**(document.get("spec") or {}), named: document["metadata"]["name"]}
     return read_shape(shape, data, path_of=path_of)
+
+
+def record(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document, by its kind, its name and its ``spec``."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def write_document(kind: str, value: Shape, *, named: str) -> str:

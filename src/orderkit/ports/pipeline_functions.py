@@ -11,7 +11,7 @@ from typing import Protocol
 
 from compositions.function_processes import FunctionProcess
 from compositions.station import Station
-from yamlfiles.documents import Files
+from ground.names import Files
 
 
 class PipelineFunctions(Protocol):

@@ -28,7 +28,7 @@ from orderkit.core.plan.cost_statement import period_of
 from orderkit.flows.campaign.showing import campaigns
 from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.order.activity import LIMIT, LIMIT_MAX, ActivityQuery, activity
-from orderkit.flows.plan.statements import StatementRequest, make_statement
+from orderkit.flows.plan.cost_statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
 from orderkit.flows.team.limit_check import team_of, unknown_team
 from orderkit.web.change_handlers import member

@@ -20,8 +20,8 @@ from tests.component.platform.test_costs import TABLE, ask, publish
 from ground.names import RepoId
 from orderkit.core.plan.cost_statement import Statement
 from orderkit.flows.approval.deciding import approve
-from orderkit.flows.plan import statements
-from orderkit.flows.plan.statements import StatementRequest, make_statement
+from orderkit.flows.plan import cost_statements
+from orderkit.flows.plan.cost_statements import StatementRequest, make_statement
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
@@ -180,7 +180,7 @@ def test_what_is_beyond_the_bound_of_a_history_is_not_known(
 ) -> None:
     repo = ordered(orderkit, team)
     write(platform, repo, "stage1", "stage2")
-    monkeypatch.setattr(statements, "HISTORY_MAX", 1)
+    monkeypatch.setattr(cost_statements, "HISTORY_MAX", 1)
     begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
 
     first, last = statement(platform, team, begin, begin + timedelta(days=3)).intervals

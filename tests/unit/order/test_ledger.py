@@ -19,7 +19,7 @@ from orderkit.core.order import end_record, ledger, ledger_applications
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order.registration_check import check_free
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-ae86"))
 PATHS = [

@@ -45,7 +45,7 @@ from orderkit.web.metrics import (
     orders_text,
 )
 from orderkit.web.request_pipeline import RateLimit, network_of
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 
 CLIENT = Client("ci", digest_of("x"), "user:default/ci", ("ae86",), RIGHTS, expires=date.max)
 

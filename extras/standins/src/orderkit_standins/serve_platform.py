@@ -14,7 +14,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
-from ground.names import TeamName, check_label
+from ground.names import Files, TeamName, check_label
 from orderkit.adapters.folders.pack_folder import pack_commit, read_folder
 from orderkit.adapters.state_folder import PLATFORM_FILE
 from orderkit.cli.connecting import connect, load_settings, service_options
@@ -35,7 +35,6 @@ from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forked_part import ForkedPart
 from orderkit_standins.platform import EmbeddedPlatform, PortalOptions, Ports
-from yamlfiles.documents import Files
 
 FIRST_TEAM = "ae86"
 FIRST_FORGE: ForgeKind = "gitea"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ground.errors import shorten
+from ground.names import Files
 from ground.objects.kube_objects import (
     EXTERNAL_NAME,
     Kind,
@@ -29,7 +30,6 @@ from ground.objects.values import ABSENT, shown
 from kubeschema.known import Layer, files_of, read_behaviours, read_layer
 from kubeschema.known.managed_behaviour import Behaviour, Behaviours, behaviour_of
 from kubeschema.pruning import PRESERVE
-from yamlfiles.documents import Files
 
 __all__ = [
     "FAIL",

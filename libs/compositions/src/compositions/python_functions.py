@@ -16,8 +16,8 @@ from types import MappingProxyType
 from compositions.function_twins import Chosen, choose
 from compositions.function_twins.choice import TWINS, function_name
 from compositions.station import Station, station_runner
+from ground.names import Files
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, annotations_of, dig, metadata
-from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
 __all__ = [

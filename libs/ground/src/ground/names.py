@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import NewType
 
 from ground.errors import InvalidInputError
@@ -23,6 +25,7 @@ __all__ = [
     "UNKNOWN_PERSON",
     "BlobSha",
     "CommitSha",
+    "Files",
     "OrderId",
     "RepoId",
     "TeamName",
@@ -39,6 +42,8 @@ TeamName = NewType("TeamName", str)
 """An organisation of the forge, an AppProject, a folder of the ledger."""
 CommitSha = NewType("CommitSha", str)
 BlobSha = NewType("BlobSha", str)
+Files = Mapping[PurePosixPath, bytes]
+"""Files by their path in a folder or repository."""
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 LABEL_MAX = 63

@@ -18,7 +18,7 @@ from ground.errors import InvalidInputError
 from ground.strict_schemas import first_problem
 from ground.suggestions import did_you_mean
 from yamlfiles.bounds import check_bounds
-from yamlfiles.documents import refuse_newer
+from yamlfiles.format_versions import refuse_newer
 
 __all__ = ["dump", "dump_all", "dump_block", "field_location", "line_of", "load"]
 

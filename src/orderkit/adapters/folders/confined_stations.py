@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from compositions.station import Station, StationRequest, StationResponse
+from ground.names import Files
 from orderkit.adapters.folders.station_process import (
     FOLDER,
     BadAnswerError,
@@ -37,7 +38,6 @@ from orderkit.adapters.folders.station_process import (
 )
 from orderkit.adapters.processes.child_process import SocketChild
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
-from yamlfiles.documents import Files
 
 CALL_S = 10.0
 """How long a station may take for one answer, as in Crossplane."""

@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 
 import orderkit
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, shorten
+from ground.names import Files
 from softwaretemplates.size_limit import MIB, SIZE_LIMIT
-from yamlfiles.documents import Files
 
 ROOMS = ("templates", "day2", "stations", "gitops")
 SCHEMAS = "schemas"

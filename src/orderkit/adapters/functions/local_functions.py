@@ -41,13 +41,13 @@ from compositions.function_processes import FunctionProcess
 from compositions.python_functions import program_digests
 from compositions.station import Station, StationRequest, StationResponse
 from ground.errors import InvalidInputError, OrderkitError, RefusedError, UsageError, shorten
+from ground.names import Files
 from ground.secrets import redact
 from orderkit.adapters.folders.confined_stations import confined_stations_from
 from orderkit.adapters.functions.program_store import StoredProgram, stored_program
 from orderkit.adapters.http import connected, is_loopback, is_near, look_up
 from orderkit.adapters.processes.child_process import launch
 from orderkit.adapters.processes.confined_program import PORT, READY, pump
-from yamlfiles.documents import Files
 
 if TYPE_CHECKING:
     from orderkit.adapters.functions.remote_function import RemoteFunction

@@ -46,7 +46,7 @@ def cost_command(
     from ground.errors import UsageError
     from orderkit.cli.views import cost_views
     from orderkit.core.plan.cost_statement import month_of, period_of
-    from orderkit.flows.plan.statements import StatementRequest, make_statement
+    from orderkit.flows.plan.cost_statements import StatementRequest, make_statement
 
     if month and (since or until):
         raise UsageError(

@@ -30,7 +30,8 @@ from ground.names import BlobSha
 from ground.shapes import Answer, Known, Shape, changed, plain, read_shape
 from orderkit.core.campaign.deciding import OrderFact, OrderPhase
 from orderkit.core.campaign.definition import FOLDER, Campaign, Wave
-from yamlfiles.documents import record, refuse_newer
+from orderkit.core.documents import record
+from yamlfiles.format_versions import refuse_newer
 
 State = Literal["running", "paused", "stopped", "takingBack", "done", "reverting", "reverted"]
 KIND = "CampaignRecord"

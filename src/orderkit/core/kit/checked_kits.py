@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import Manifest, dig
 from kubeschema.xrd import BrokenXrdError
 from orderkit.core.kit.consistency import problems
@@ -21,7 +22,6 @@ from orderkit.core.kit.field_problems import KitProblem, Steps
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.pack import Pack, definition_path, kit_path, kit_spec, read_kit, read_pack
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 
 def checked_kit(name: str, files: Files) -> Kit:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ground.errors import shorten
+from ground.names import Files
 from ground.objects.kube_objects import (
     COMPOSITION,
     Kind,
@@ -20,7 +21,6 @@ from kubeschema.validate.findings import Finding, Reason
 from kubeschema.xrd import is_legacy
 from orderkit.core.kit.model import Kit
 from orderkit.core.secret_values import APPLIED
-from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
 

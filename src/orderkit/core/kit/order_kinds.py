@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from ground.names import Files
 from ground.objects.kube_objects import Kind, plural_of
 from ground.shapes import StrictShape
 from orderkit.core.documents import read_document, write_document
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.kit.model import Kit
-from yamlfiles.documents import Files
 
 PATH = PurePosixPath("gitops", "kinds.yaml")
 

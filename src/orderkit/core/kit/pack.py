@@ -24,6 +24,7 @@ from msgspec import Meta, ValidationError
 from msgspec.structs import asdict
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import Files
 from ground.objects.kube_objects import XRD, Manifest, annotations_of, dig
 from ground.shapes import StrictShape, changed, read_shape
 from ground.suggestions import did_you_mean
@@ -34,7 +35,6 @@ from orderkit.core.kit.kit_file_parts import Hints, KitFact, KitOutput
 from orderkit.core.kit.model import DEFAULT_OWNER, Kit
 from orderkit.core.kit.order_terms import Scalar
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 __all__ = ["Files", "Kit", "Pack", "read_pack"]
 

@@ -23,7 +23,7 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.objects.kube_objects import Manifest, annotations_of
 from orderkit.core.durations import LONGEST, duration_text, parse_duration, rough_duration
 from orderkit.core.kit.order_terms import Lease, Nightly
-from yamlfiles.documents import UPGRADE
+from yamlfiles.format_versions import UPGRADE
 
 EXPIRES_AT = "orderkit.dev/expires-at"
 RECORD = "orderkit.dev/lease"

@@ -49,7 +49,7 @@ from orderkit.core.order.ledger import (
 )
 from orderkit.core.order.order_file import MANIFESTS
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 from yamlfiles.manifests import parse_manifests
 
 """In the order of ``datetime.weekday``."""

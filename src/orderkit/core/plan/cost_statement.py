@@ -6,7 +6,7 @@ price * seconds / (hours * 3600). Amounts are kept as exact fractions of decimal
 where they are written: the parts of a period cost what the whole costs. What is not known has
 seconds and a reason, and no amount.
 
-Pure; ``flows.plan.statements`` reads Git.
+Pure; ``flows.plan.cost_statements`` reads Git.
 """
 
 from __future__ import annotations

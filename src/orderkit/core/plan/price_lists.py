@@ -37,7 +37,7 @@ from orderkit.core.documents import DocumentName, document_schema
 from orderkit.core.order.order_cost import DIGITS
 from orderkit.core.plan.price_table import CURRENCIES, PricedKind, read_prices
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 
 _CHOSEN = ("kind", "group", "title", "when", "count", "per", "unit", "absent", "upTo", "assumes")
 

@@ -30,7 +30,7 @@ from orderkit.core.secret_values import (
     is_secret,
     values_of,
 )
-from yamlfiles.documents import API_VERSION, refuse_newer
+from yamlfiles.format_versions import API_VERSION, refuse_newer
 
 KIND = "PlanSnapshot"
 VERSION = 1

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
-from yamlfiles.documents import Files
+from ground.names import Files
 
 NAME = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*"
 """Allowed names of values."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import APPLICATION, Kind, Manifest, dig, metadata
 from orderkit.core.platform.installation import Installation, Mirror, PlatformTarget
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 from yamlfiles.edit import Edit, Op, edit
 from yamlfiles.manifests import parse_manifests
 

@@ -24,11 +24,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ground.errors import InvalidInputError
-from ground.names import RepoId
+from ground.names import Files, RepoId
 from ground.objects.kube_objects import CONFIG_MAP, CRD, Kind, Manifest, metadata
 from orderkit.core.platform.neighbours import ARGO_CD, judge_release
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 from yamlfiles.edit import Edit, edit
 from yamlfiles.manifests import ManifestLimits, parse_manifests
 

@@ -37,7 +37,7 @@ from ground.shapes import StrictShape, changed, json_schema, plain, read_shape
 from orderkit.core.documents import DocumentName
 from orderkit.core.platform.baking import SAFE
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 
 Right = Literal["read", "order", "change", "end", "approve", "observe"]
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))

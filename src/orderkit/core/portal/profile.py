@@ -22,9 +22,9 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import dig
 from yamlfiles import yaml12
-from yamlfiles.documents import Files
 
 TEMPLATES = "templates/*/template.yaml"
 NATURAL_FILE = "natural.yaml"

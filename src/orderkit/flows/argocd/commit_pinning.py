@@ -45,7 +45,7 @@ from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import FileChange, FileRevision, Forge, Operation, Written
 from orderkit.ports.urgency import pushed
 from yamlfiles import yaml11
-from yamlfiles.documents import refuse_newer
+from yamlfiles.format_versions import refuse_newer
 from yamlfiles.manifests import parse_manifests
 
 _OURS = (ledger.ORDER_LABEL, ledger.TEAM_LABEL, LAYER_LABEL)

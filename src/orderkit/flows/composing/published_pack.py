@@ -29,7 +29,7 @@ from compositions.python_functions import (
 )
 from compositions.station import Station
 from ground.errors import InvalidInputError, NotFoundError
-from ground.names import CommitSha, RepoId
+from ground.names import CommitSha, Files, RepoId
 from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.known import layer_of
 from kubeschema.validate import Validator
@@ -41,7 +41,6 @@ from orderkit.core.plan import AssemblyContext, Blueprint
 from orderkit.core.plan.composed_tree import PackRules
 from orderkit.core.plan.live_state import defaults_of
 from orderkit.ports.pipeline_functions import PipelineFunctions
-from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError, parse_manifests
 
 if TYPE_CHECKING:

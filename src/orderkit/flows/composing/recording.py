@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ground.errors import OrderkitError
+from ground.names import Files
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from ground.objects.values import Steps
 from orderkit.core.kit.model import Kit
@@ -23,7 +24,6 @@ from orderkit.core.plan.assembly import SecretField
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, hidden_secrets
 from orderkit.flows.composing.cluster_questions import Lookup
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
-from yamlfiles.documents import Files
 
 
 class PlanRecorder:

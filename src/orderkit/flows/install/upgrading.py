@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ground.errors import IncompleteError, NotFoundError
-from ground.names import BlobSha, CommitSha, blob_sha
+from ground.names import BlobSha, CommitSha, Files, blob_sha
 from ground.objects.kube_objects import dig, metadata
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order.order_state import short
@@ -50,7 +50,6 @@ from orderkit.flows.platform import Platform, get_object, snapshot
 from orderkit.flows.team.pinning import pin_teams
 from orderkit.ports.cluster import Cluster
 from orderkit.ports.forge import FileChange, Operation
-from yamlfiles.documents import Files
 from yamlfiles.manifests import parse_manifests
 
 REST = "portal"

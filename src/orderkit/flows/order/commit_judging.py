@@ -38,7 +38,7 @@ from orderkit.flows.platform import Platform, read_text
 from orderkit.ports.forge import Commit, Forge
 from orderkit.ports.signatures import PublicKey, is_signed_by, read_changes, signature_of
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 
 KEYS_PATH = PurePosixPath("signing-keys.yaml")
 """In the ledger: the public keys whose signatures count."""

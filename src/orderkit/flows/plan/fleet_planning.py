@@ -22,7 +22,7 @@ from typing import Any
 
 from compositions.function_processes import FunctionProcess
 from ground.errors import AccessError, InvalidInputError, NotFoundError, OrderkitError
-from ground.names import CommitSha
+from ground.names import CommitSha, Files
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.core.kit.compositions import composition_of
@@ -58,7 +58,6 @@ from orderkit.flows.platform import Platform, pack_files
 from orderkit.ports.cluster import NoSuchKindError, ObjectList
 from orderkit.ports.pipeline_functions import PipelineFunctions
 from orderkit.ports.processes import Processes
-from yamlfiles.documents import Files
 
 _SINGLY = 5
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from compositions.function_processes import FunctionProcess
 from compositions.station import Selector
 from ground.errors import OrderkitError
+from ground.names import Files
 from ground.objects.kube_objects import Kind, Manifest
 from ground.objects.values import ABSENT, path_text, same, value_at
 from orderkit.core.kit.pack import read_pack
@@ -33,7 +34,6 @@ from orderkit.flows.composing.cluster_questions import judged
 from orderkit.flows.composing.planner import with_costs
 from orderkit.flows.composing.published_pack import loaded_workshop
 from orderkit.ports.pipeline_functions import PipelineFunctions
-from yamlfiles.documents import Files
 
 ENTRY = "orderkit.flows.plan.planning_process:load"
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from compositions.function_processes import FunctionProcess
 from ground.errors import NotFoundError, RefusedError
+from ground.names import Files
 from ground.objects.kube_objects import Kind, Manifest, metadata
 from kubeschema.known import Layer
 from orderkit.core.kit.checked_kits import checked_kit
@@ -24,7 +25,6 @@ from orderkit.flows.composing.planner import OrderPlanner, with_costs
 from orderkit.flows.composing.published_pack import loaded_workshop, needed_files
 from orderkit.flows.composing.recording import Replay, check_one, differs
 from orderkit.ports.pipeline_functions import PipelineFunctions
-from yamlfiles.documents import Files
 
 
 def plan_replayed(

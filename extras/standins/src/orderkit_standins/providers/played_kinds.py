@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ground.names import Files
 from ground.objects.kube_objects import Kind, Manifest, dig, plural_of
 from kubeschema.known import Behaviour, read_behaviours, read_crds
 from kubeschema.known.managed_behaviour import (
@@ -27,7 +28,6 @@ from kubeschema.known.managed_behaviour import (
     is_modern,
     kinds_of,
 )
-from yamlfiles.documents import Files
 
 CrdSchema = dict[str, Any]
 

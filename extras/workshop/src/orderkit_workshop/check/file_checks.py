@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ground.errors import InvalidInputError, OrderkitError
+from ground.names import Files
 from kubeschema.validate import Finding
 from kubeschema.validate.findings import Located
 from orderkit.core.kit.generated_mark import is_generated
@@ -15,7 +16,6 @@ from orderkit.core.plan.price_table import PRICES, read_prices
 from orderkit_workshop.check.kit_under_check import KitUnderCheck
 from orderkit_workshop.check.rule_codes import KitRule
 from orderkit_workshop.generate.kit_files import is_hand_written, leftovers, projected
-from yamlfiles.documents import Files
 
 DEFAULT_STYLE = """\
 extends: default

@@ -18,6 +18,7 @@ from compositions.composed import PipelineStep, steps_of
 from compositions.managed_state import ManagedKinds
 from compositions.station import Station
 from ground.errors import OrderkitError
+from ground.names import Files
 from ground.objects.kube_objects import COMPOSITION, FUNCTION, XRD, Kind, Manifest, dig, metadata
 from kubeschema.known import SchemaSet, built_in, layer_of
 from kubeschema.validate import Finding
@@ -29,7 +30,6 @@ from orderkit.core.platform.baking import VERSION
 from orderkit.core.unserved_kinds import is_kubernetes_own
 from orderkit_workshop.check.rule_codes import Coded, KitRule
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError
 from yamlfiles.positions import LocatedManifest, located_manifests
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from compositions.station import Station
+from ground.names import Files
 from orderkit.adapters.folders import pack_folder
 from orderkit.adapters.folders.confined_stations import confined_stations, confined_stations_from
 from orderkit.adapters.functions.local_functions import program_functions
 from orderkit.adapters.processes.child_process import SocketChild
 from orderkit.ports.processes import ChildEndedError, ChildTimeoutError, ProcessLimits
 from orderkit_workshop.ports.pack_folder import Fingerprints, PackFolder, ProbeError
-from yamlfiles.documents import Files
 
 _ENTRY = "orderkit_workshop.folders.local_pack:fingerprint"
 _PROBE_S = 120.0

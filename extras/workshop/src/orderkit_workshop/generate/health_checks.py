@@ -21,12 +21,12 @@ from ground.argocd.health_lua import (
     REVISION,
 )
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import ARGOCD_NAMESPACE, CONFIG_MAP, Manifest
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_kinds import kinds_of
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 FOLDER = PurePosixPath("gitops", "argocd")
 SETTINGS = FOLDER / "argocd-cm.yaml"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from ground.errors import RefusedError
+from ground.names import Files
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.model import Kit
 from orderkit_workshop.generate import (
@@ -20,7 +21,6 @@ from orderkit_workshop.generate import (
     order_skeleton,
     order_template,
 )
-from yamlfiles.documents import Files
 
 Projection = Callable[[Kit], dict[PurePosixPath, bytes]]
 

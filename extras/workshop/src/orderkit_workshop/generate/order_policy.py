@@ -26,6 +26,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ground.argocd.sync_rules import ANNOTATIONS, FINALIZERS
+from ground.names import Files
 from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Manifest
 from orderkit.core.kit.generated_mark import pack_comment
 from orderkit.core.kit.model import Kit
@@ -42,7 +43,6 @@ from orderkit_workshop.generate.policy_parts import (
     quoted,
 )
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 PATH = PurePosixPath("gitops", "apis", "orders.yaml")
 _ENDS = "ends.orderkit.dev"

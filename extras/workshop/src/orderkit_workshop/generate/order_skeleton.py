@@ -24,7 +24,7 @@ from orderkit.core.kit.literals import quoted
 from orderkit.core.kit.model import Kit
 from orderkit.core.kit.xrd_fields import FieldShape, KitField, KitFields, fields_of
 from orderkit.core.order.order_file import MANIFESTS
-from yamlfiles.documents import API_VERSION
+from yamlfiles.format_versions import API_VERSION
 from yamlfiles.yaml11 import dump_block
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

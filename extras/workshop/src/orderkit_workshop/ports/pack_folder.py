@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from compositions.station import Station
 from ground.errors import OrderkitError
-from yamlfiles.documents import Files
+from ground.names import Files
 
 if TYPE_CHECKING:  # few flows of kits render
     from softwaretemplates.render import SkeletonFile

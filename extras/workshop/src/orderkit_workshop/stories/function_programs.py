@@ -22,6 +22,7 @@ from compositions.python_functions import (
     typed_package,
 )
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import Files
 from ground.objects.kube_objects import FUNCTION, Kind, Manifest, dig, metadata
 from kubeschema.known.crd_files import PackageReference, parse_reference
 from orderkit.adapters.functions.program_store import (
@@ -39,7 +40,6 @@ from orderkit_workshop.ports.pack_folder import PackFolder
 from orderkit_workshop.ports.packages import FunctionImage
 from yamlfiles import yaml11
 from yamlfiles.assignments import edit_bytes
-from yamlfiles.documents import Files
 from yamlfiles.edit import Edit
 from yamlfiles.manifests import ManifestError, parse_manifests
 from yamlfiles.positions import located_manifests

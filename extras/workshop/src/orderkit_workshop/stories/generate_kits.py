@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from ground.errors import RefusedError
+from ground.names import Files
 from ground.unified_diff import unified_diff
 from orderkit.core.kit.checked_kits import checked_kits
 from orderkit.core.kit.model import Kit
@@ -21,7 +22,6 @@ from orderkit_workshop.generate.health_checks import OWN, SETTINGS, settings
 from orderkit_workshop.generate.kit_files import generate, is_hand_written, leftovers
 from orderkit_workshop.generate.order_policy import order_policies
 from orderkit_workshop.ports.pack_folder import PackFolder
-from yamlfiles.documents import Files
 
 Action = Literal["same", "new", "changed", "removed"]
 

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from compositions.python_functions import packages_of, typed_package
 from ground.errors import InvalidInputError, NotFoundError
+from ground.names import Files
 from ground.objects.kube_objects import (
     COMPOSITION,
     FUNCTION,
@@ -65,7 +66,6 @@ from orderkit_workshop.ports.pack_folder import PackFolder, SkeletonRenderer
 from orderkit_workshop.stories.check_kits import style_of
 from orderkit_workshop.stories.start_kit import FailsItselfError, KitAdded, add_kit
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 FUNCTIONS = PurePosixPath("gitops", "functions")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import Files
 from ground.objects.kube_objects import Kind, dig, first_and_more
 from ground.shapes import changed
 from ground.suggestions import did_you_mean
@@ -37,7 +38,6 @@ from orderkit_workshop.check.kind_checks import (
 )
 from orderkit_workshop.ports.pack_folder import PackFolder
 from orderkit_workshop.ports.packages import Packages
-from yamlfiles.documents import Files
 
 PROVIDER = Kind("pkg.crossplane.io", "v1", "Provider")
 _REGISTRY = "__ORDERKIT_REGISTRY__"

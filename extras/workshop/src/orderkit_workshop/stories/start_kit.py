@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import OrderkitError, RefusedError
-from ground.names import NAME_MAX, check_label
+from ground.names import NAME_MAX, Files, check_label
 from kubeschema.validate.findings import Finding, FindingSeverity, Located
 from kubeschema.xrd import xr_kind
 from orderkit.core.kit.field_names import spelt_out
@@ -21,7 +21,6 @@ from orderkit_workshop.generate.kit_draft import Draft, skeleton_values, xrd_of
 from orderkit_workshop.ports.pack_folder import PackFolder, SkeletonRenderer
 from orderkit_workshop.stories import check_kits, generate_kits
 from orderkit_workshop.stories.test_kits import ROOM, VALUES, TestSelection, run_tests
-from yamlfiles.documents import Files
 from yamlfiles.edit import Edit, Op, edit
 
 PACK = PurePosixPath("pack.yaml")

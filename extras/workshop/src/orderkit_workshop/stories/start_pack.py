@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from ground.names import NAME_MAX, check_label
+from ground.names import NAME_MAX, Files, check_label
 from orderkit.core.kit.generated_mark import is_generated
 from orderkit.core.kit.pack import read_pack
 from orderkit_workshop.ports.pack_folder import SkeletonRenderer
 from orderkit_workshop.stories.generate_kits import generated_from
 from softwaretemplates.render import SkeletonFile
-from yamlfiles.documents import Files
 
 
 def start_pack(

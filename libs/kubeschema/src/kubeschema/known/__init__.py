@@ -12,6 +12,7 @@ import json
 from pathlib import PurePath
 
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import CRD, Manifest
 from kubeschema.known.builtin_kinds import (
     METADATA,
@@ -41,7 +42,6 @@ from kubeschema.known.managed_behaviour import (
     completed_crd,
     read_behaviours,
 )
-from yamlfiles.documents import Files
 from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
 
 __all__ = [

@@ -27,11 +27,12 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from ground.errors import InvalidInputError, RemoteError, shorten
+from ground.names import Files
 from ground.objects.kube_objects import CRD, Kind, Manifest, dig
 from ground.shapes import StrictShape, json_schema, plain, read_shape
 from kubeschema.known.known_kinds import GroupKind, known_kind
 from yamlfiles import yaml11
-from yamlfiles.documents import API_VERSION, Files
+from yamlfiles.format_versions import API_VERSION
 from yamlfiles.manifests import ManifestError, ManifestLimits, parse_manifests
 
 __all__ = [

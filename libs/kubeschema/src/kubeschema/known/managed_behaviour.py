@@ -21,12 +21,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ground.errors import InvalidInputError
+from ground.names import Files
 from ground.objects.kube_objects import Kind, Manifest, dig
 from ground.shapes import StrictShape, json_schema, read_shape
 from kubeschema.cel.type_shapes import escape
 from kubeschema.pruning import PRESERVE
 from yamlfiles import yaml11
-from yamlfiles.documents import Files
 
 __all__ = [
     "OPEN",

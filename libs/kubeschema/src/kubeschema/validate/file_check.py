@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from ground.errors import InvalidInputError, shorten
+from ground.names import Files
 from ground.objects.kube_objects import CRD, XRD, Kind, Manifest, metadata
 from ground.suggestions import did_you_mean
 from kubeschema.validate.findings import (
@@ -27,7 +28,6 @@ from kubeschema.validate.findings import (
 from kubeschema.validate.object_check import Validator
 from kubeschema.validate.xrd_check import definition_findings
 from kubeschema.xrd import BrokenXrdError, claim_crd_for
-from yamlfiles.documents import Files
 from yamlfiles.manifests import DEFAULT_LIMITS, ManifestError, looks_like_manifest
 from yamlfiles.positions import LocatedManifest, located_manifests
 

@@ -28,7 +28,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from ground.errors import NotFoundError, RefusedError
-from ground.names import CommitSha, RepoId, TeamName, blob_sha
+from ground.names import CommitSha, Files, RepoId, TeamName, blob_sha
 from ground.objects.kube_objects import (
     APPLICATION,
     ARGOCD_NAMESPACE,
@@ -63,7 +63,6 @@ from orderkit.flows.team.connections import (
 from orderkit.flows.team.teams import LEDGER_APPLICATION
 from orderkit.ports.forge import FileChange, Operation, Written
 from orderkit.ports.signatures import PublicKey
-from yamlfiles.documents import Files
 
 _BEGUN = {PurePosixPath("README.md"), PurePosixPath("teams/.gitkeep")}
 """What a ledger that was just begun holds."""

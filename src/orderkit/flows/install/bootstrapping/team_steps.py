@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ground.errors import AccessError
-from ground.names import MAIN
+from ground.names import MAIN, Files
 from ground.objects.kube_objects import dig
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.order import ledger
@@ -29,7 +29,6 @@ from orderkit.flows.team.connections import ensure_team_webhook, unhooked_teams
 from orderkit.flows.team.pinning import pin_teams, unpinned_teams
 from orderkit.flows.team.teams import add_team
 from yamlfiles import yaml12
-from yamlfiles.documents import Files
 
 
 def template_paths(files: Files) -> Sequence[PurePosixPath]:

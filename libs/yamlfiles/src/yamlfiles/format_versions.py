@@ -1,34 +1,22 @@
-"""Our own documents: pack.yaml, kit.yaml, platform.yaml and records in repositories."""
+"""Versions of the formats of our files (pack.yaml, records in repositories): newer is refused."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import PurePosixPath
-from typing import Any
 
 from ground.errors import RefusedError
 
 __all__ = [
     "API_VERSION",
     "UPGRADE",
-    "Files",
-    "record",
     "refuse_newer",
 ]
 
-Files = Mapping[PurePosixPath, bytes]
-"""A pack's files, by their path in the pack."""
 API_VERSION = "orderkit.dev/v1alpha1"
 UPGRADE = "upgrade Orderkit: pip install --upgrade orderkit"
 _VERSION = re.compile(
     r"(?P<group>[a-z.]+)/v(?P<major>\d{1,6})(?:(?P<stage>alpha|beta)(?P<minor>\d{1,6}))?"
 )
-
-
-def record(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of Orderkit's."""
-    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def refuse_newer(found: object, name: str, *, known: str = API_VERSION) -> None:

@@ -150,9 +150,15 @@ def test_the_figures_of_notifications_have_a_line_for_each_channel() -> None:
 
 
 def samples(text: str) -> dict[str, float]:
-    """Return the lines of a text in Prometheus's format by their names."""
+    """Return the lines of a text in Prometheus's format by their names; each name has its type."""
     assert text.endswith("\n")
     lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    types = set(re.findall(r"^# TYPE (\w+) (?:counter|gauge|histogram)$", text, re.MULTILINE))
+    described = re.findall(r"^# HELP (\w+) \S.*\.$", text, re.MULTILINE)
+    names = {name.partition("{")[0] for name, _, _ in lines}
+    parts = {f"{name}_{part}" for name in types for part in ("bucket", "sum", "count")}
+    assert names <= types | parts
+    assert sorted(described) == sorted(types)
     return {name: float(value) for name, _, value in lines}
 
 

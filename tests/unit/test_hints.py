@@ -28,11 +28,15 @@ WITHOUT_HINT = {"src": 262, "libs": 27, "extras": 70}
 
 def without_hint(path: Path) -> int:
     """Count the calls of an error's class that pass no hint."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    text = path.read_text()
+    if not any(name in text for name in EXPECTED):
+        return 0
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     return sum(
         ast.unparse(call.func).removeprefix("errors.") in EXPECTED
-        and not {"hint", None} & {keyword.arg for keyword in call.keywords}
         for call in calls
+        if isinstance(call.func, ast.Name | ast.Attribute)
+        and not {"hint", None} & {keyword.arg for keyword in call.keywords}
     )
 
 

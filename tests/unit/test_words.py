@@ -54,7 +54,10 @@ def found(text: str) -> Iterator[str]:
 
 def messages(path: Path) -> Iterator[str]:
     """Yield the texts of a module that people may read: those with a blank, without docstrings."""
-    tree = ast.parse(path.read_text())
+    source = path.read_text()
+    if not LOST.search(source):
+        return
+    tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         match node:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-LONG, QUICK = "tests/crash/test_crash_leases.py", "tests/unit/harness/test_affected.py"
+LONG, QUICK = "tests/component/test_story_counts.py", "tests/unit/harness/test_affected.py"
 
 
 @pytest.mark.parametrize(("limit", "first"), [((), LONG), (("--leave-after", "600"), QUICK)])

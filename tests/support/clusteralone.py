@@ -1,4 +1,4 @@
-"""A platform of which a test needs the cluster only, and clusters that refuse to be read."""
+"""Clusters that refuse to be read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ground.errors import AccessError, OrderkitError
-from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey
-from orderkit.flows.platform import Platform
-from orderkit.ports.clock import SystemClock
 
 
 @dataclass(frozen=True)
@@ -35,12 +32,3 @@ class Refusing:
     def list(self, kind: Kind, **options: Any) -> Any:
         self._check(kind)
         return self.cluster.list(kind, **options)
-
-
-def platform_of(cluster: Any, **parts: Any) -> Platform:
-    """Return a platform without the parts that are not named: whoever needs them fails."""
-    ports = "forge catalog portal confined run_program signatures pipeline_functions"
-    missing: dict[str, Any] = dict.fromkeys(ports.split())
-    ledger, pack = RepoId("platform", "ledger"), RepoId("platform", "pack")
-    whole = {"clock": SystemClock(), "pack_repo": pack, "ledger": ledger, **missing, **parts}
-    return Platform("test", cluster=cluster, **whole)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusteralone import platform_of
+from bareplatform import platform_of
 from heldfiles import HeldFiles
 
 from ground.errors import AccessError, RefusedError

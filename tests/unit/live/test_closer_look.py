@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from clusteralone import Refusing
 
 from ground.objects.kube_objects import COMPOSITION, TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.order.order_state import OrderState

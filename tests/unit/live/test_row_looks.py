@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from clusteralone import Refusing
 from heldfiles import FIRST, HeldFiles
 from tests.unit.order import test_order_summary as summary
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
 from heldfiles import HeldFiles
 
 from ground.errors import ConflictError, NotFoundError

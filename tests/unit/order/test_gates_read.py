@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from clusteralone import Refusing
 from heldfiles import HeldFiles
 
 from ground.errors import InvalidInputError, NotFoundError, UnreachableError

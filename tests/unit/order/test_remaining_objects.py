@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from clusteralone import Refusing
 
 from ground.errors import AccessError
 from ground.names import OrderId

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from clusteralone import Refusing
 
 from ground.errors import AccessError, OrderkitError, UnreachableError
 from ground.objects.kube_objects import Manifest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
 from heldfiles import HeldFiles
 
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError

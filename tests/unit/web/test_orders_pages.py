@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
 
 from ground.errors import InvalidInputError, UnreachableError
 from ground.names import RepoId

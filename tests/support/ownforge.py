@@ -30,18 +30,18 @@ from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge, accounts
 
 US = "orderkit"
-SCOPES = ("write:organization", "write:repository", "write:user")
+SCOPES = ("write:issue", "write:organization", "write:repository", "write:user")
 _numbers = itertools.count(1)
 
 
 @dataclass
 class Watched(Plan):
-    """Notes the requests that lead to a branch, and does to the next ones what it is told."""
+    """Notes the requests whose path has a word, and does to the next ones what it is told."""
 
     next: list[Decision] = field(default_factory=list)
     about: str = "/branches/"
-    asked: queue.Queue[str] = field(default_factory=queue.Queue)
     act: Callable[[], object] = lambda: None
+    asked: queue.Queue[str] = field(default_factory=queue.Queue)
 
     def decide(self, method: str, path: str) -> Decision:
         if self.about not in path:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from bareplatform import platform_of
 from clusteralone import Refusing
-from heldfiles import FIRST, HeldFiles
+from ownforge import OwnForge
 from tests.unit.order import test_order_summary as summary
 
 from ground.errors import UnreachableError
@@ -217,8 +217,9 @@ def test_twenty_parts_of_an_order_are_looked_at(count: int) -> None:
     assert reasons == [EVENT] * 20 + [""] * (count - 20)
 
 
-def test_a_head_that_is_delivered_hides_nothing() -> None:
-    forge = HeldFiles({ENTRY.repository: {}})
+def test_a_head_that_is_delivered_hides_nothing(forge: OwnForge) -> None:
+    entry = OrderEntry(TeamName(forge.named("ae86")), OrderId("garage-a"))
+    first = forge.repo(entry.repository)
     looked: Announced = queue.Queue()
 
     class Noting(RowHeads):
@@ -227,14 +228,14 @@ def test_a_head_that_is_delivered_hides_nothing() -> None:
             looked.put(order)
             return result
 
-    heads = Noting(platform_of(None, forge=forge), lambda _: None)
+    heads = Noting(forge.platform(), lambda _: None)
 
-    assert heads.of(ENTRY, None) is None
-    assert heads.of(ENTRY, FIRST) is None
+    assert heads.of(entry, None) is None
+    assert heads.of(entry, first) is None
     heads.start()
     assert looked.get(timeout=20) == "garage-a"
-    assert heads.of(ENTRY, FIRST) is None
-    assert heads.of(ENTRY, CommitSha("d" * 40)) is None
+    assert heads.of(entry, first) is None
+    assert heads.of(entry, CommitSha("d" * 40)) is None
     heads.stop()
     heads.join(20)
 

@@ -65,11 +65,13 @@ class SharedForge:
     embedded: EmbeddedForge
     url: str
 
-    def client(self, login: str = US, *, url: str = "", scopes: tuple[str, ...] = SCOPES) -> Any:
+    def client(
+        self, login: str = US, *, url: str = "", scopes: tuple[str, ...] = SCOPES, **how: Any
+    ) -> GiteaForge:
         """Return a new client of somebody, who has a token of those scopes from now on."""
         secret = f"{next(_numbers):040x}"
         self.embedded.ensure_token(login, secret, secret, scopes)
-        return GiteaForge(url or self.url, token=secret)
+        return GiteaForge(url or self.url, token=secret, **how)
 
 
 @contextmanager
@@ -104,7 +106,7 @@ class OwnForge:
 
     def client_of(self, login: str = US, **how: Any) -> GiteaForge:
         """Return a new client, of our account or of another one."""
-        client: GiteaForge = self.shared.client(login, **how)
+        client = self.shared.client(login, **how)
         self.undo.callback(client.close)
         return client
 

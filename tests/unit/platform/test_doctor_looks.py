@@ -78,10 +78,10 @@ def test_a_forge_that_cannot_be_used_is_told_with_what_to_do(forge: OwnForge) ->
     refused = said(found("forge", forge.platform(forge=bad)))
     silent = said(found("forge", forge.platform(forge=gone)))
 
+    asking = f"ask {bad.base_url} for its version"
     assert refused == (
         "fail",
-        f"bad credentials: ask {bad.base_url} for its version:"
-        " 401 invalid username, password or token",
+        f"bad credentials: {asking}: 401 invalid username, password or token",
         "check the token or password, and that it is not expired",
     )
     assert silent == (

@@ -29,7 +29,13 @@ from orderkit.ports.pulls import ForgeUser
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge, accounts
 
-US = "orderkit"
+US = "Orderkit"
+"""Our account. It owns what it makes and is no site admin."""
+PEOPLE = EVE, FRANK, CAROL, BOT, MALLORY, DAVE, GINA = tuple(
+    ForgeUser(number, login)
+    for number, login in enumerate(("eve", "frank", "carol", "bot", "mallory", "dave", "Gina"), 2)
+)
+"""People that every test finds on the forge."""
 SCOPES = ("write:issue", "write:organization", "write:repository", "write:user")
 _numbers = itertools.count(1)
 
@@ -87,7 +93,11 @@ def shared_forge(folder: Path) -> Iterator[SharedForge]:
         embedded.set_base_url(server.url)
         server.start()
         undo.callback(server.stop)
-        embedded.ensure_user(US, US)
+        made = [
+            embedded.accounts.ensure_user(login, login)
+            for login in (US, *(person.login for person in PEOPLE))
+        ]
+        assert [ForgeUser(each.id, each.name) for each in made[1:]] == [*PEOPLE]
         yield SharedForge(embedded, server.url)
 
 
@@ -97,7 +107,8 @@ class OwnForge:
 
     shared: SharedForge
     undo: ExitStack
-    mark: str = field(default_factory=lambda: f"{next(_numbers)}")
+    mark: str = field(default_factory=lambda: f"-t{next(_numbers)}")
+    """What the names of its organisations end with."""
 
     @cached_property
     def client(self) -> GiteaForge:
@@ -130,7 +141,11 @@ class OwnForge:
 
     def named(self, name: str) -> str:
         """Return the name that an account or organisation of this test has."""
-        return f"{name}-{self.mark}"
+        return name + self.mark
+
+    def plain(self, text: str) -> str:
+        """Return a text with the names as tests of other forges would have them."""
+        return text.replace(self.mark, "")
 
     def org(self, name: str, *, owner: str = US) -> str:
         """Make sure that an organisation of this test is there; return its name."""
@@ -143,7 +158,7 @@ class OwnForge:
 
     def repo(self, repo: RepoId, files: Mapping[str, str] | None = None, **how: Any) -> CommitSha:
         """Make a repository in an organisation of this test; return the commit with its files."""
-        self.org(repo.owner.removesuffix(f"-{self.mark}"))
+        self.org(repo.owner.removesuffix(self.mark))
         self.client.ensure_repo(repo, description="", **how)
         return self.write(repo, files or {"README.md": ""})
 
@@ -157,11 +172,6 @@ class OwnForge:
         ]
         operation = Operation(f"op-{next(_numbers)}", "user:default/tester", "Change files")
         return self.client.write(repo, changes, operation).commit
-
-    def user(self, login: str) -> ForgeUser:
-        """Make sure that somebody has a login of this test."""
-        made = self.shared.embedded.accounts.ensure_user(self.named(login), "a-password")
-        return ForgeUser(made.id, made.name)
 
     def platform(self, cluster: Any = None, **parts: Any) -> Platform:
         """Return a platform whose ledger and pack are this test's; without what is not named."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from ownforge import OwnForge, SharedForge
+
+    from orderkit_standins.catalog import EmbeddedCatalog
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +29,15 @@ def forge(one_forge: SharedForge) -> Iterator[OwnForge]:
 
     with ExitStack() as undo:
         yield OwnForge(one_forge, undo)
+
+
+@pytest.fixture(scope="session")
+def catalog(
+    one_forge: SharedForge, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedCatalog]:
+    """A catalog that knows nobody."""
+    from orderkit_standins.catalog import EmbeddedCatalog
+
+    path = tmp_path_factory.mktemp("catalog") / "catalog.sqlite"
+    with one_forge.client() as client, closing(EmbeddedCatalog(path, client)) as found:
+        yield found

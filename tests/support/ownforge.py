@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import queue
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +28,7 @@ from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.pulls import ForgeUser
 from orderkit.web.serving import HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge, accounts
+from orderkit_standins.forge.repositories import NewRepository
 
 US = "Orderkit"
 """Our account. It owns what it makes and is no site admin."""
@@ -37,6 +38,8 @@ PEOPLE = EVE, FRANK, CAROL, BOT, MALLORY, DAVE, GINA = tuple(
 )
 """People that every test finds on the forge."""
 SCOPES = ("write:issue", "write:organization", "write:repository", "write:user")
+COMMON = RepoId("platform", "ledger"), RepoId("ae86", "garage-a")
+"""Repositories of tests that change nothing in them and in their organisations."""
 _numbers = itertools.count(1)
 
 
@@ -64,12 +67,17 @@ def unanswered(calls: int = 1) -> list[Decision]:
     return [Decision(Fault.DROP_BEFORE)] * (calls * answers.GET_TRIES)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SharedForge:
     """The forge of the process."""
 
     embedded: EmbeddedForge
     url: str
+
+    @cached_property
+    def ours(self) -> GiteaForge:
+        """Our account's client, for all tests."""
+        return self.client()
 
     def client(
         self, login: str = US, *, url: str = "", scopes: tuple[str, ...] = SCOPES, **how: Any
@@ -98,7 +106,11 @@ def shared_forge(folder: Path) -> Iterator[SharedForge]:
             for login in (US, *(person.login for person in PEOPLE))
         ]
         assert [ForgeUser(each.id, each.name) for each in made[1:]] == [*PEOPLE]
-        yield SharedForge(embedded, server.url)
+        shared = SharedForge(embedded, server.url)
+        with shared.ours:
+            for repo in COMMON:
+                OwnForge(shared, undo, mark="").repo(repo)
+            yield shared
 
 
 @dataclass
@@ -109,11 +121,13 @@ class OwnForge:
     undo: ExitStack
     mark: str = field(default_factory=lambda: f"-t{next(_numbers)}")
     """What the names of its organisations end with."""
+    common: Collection[str] = ()
+    """Organisations of `COMMON` that this test has not of its own."""
 
-    @cached_property
+    @property
     def client(self) -> GiteaForge:
         """Our account's client."""
-        return self.client_of()
+        return self.shared.ours
 
     def client_of(self, login: str = US, **how: Any) -> GiteaForge:
         """Return a new client, of our account or of another one."""
@@ -140,8 +154,8 @@ class OwnForge:
         return RepoId(self.named("platform"), "pack")
 
     def named(self, name: str) -> str:
-        """Return the name that an account or organisation of this test has."""
-        return name + self.mark
+        """Return the name that an account or organisation has for this test."""
+        return name if name in self.common else name + self.mark
 
     def plain(self, text: str) -> str:
         """Return a text with the names as tests of other forges would have them."""
@@ -156,10 +170,11 @@ class OwnForge:
             found.create_org(whole, account)
         return whole
 
-    def repo(self, repo: RepoId, files: Mapping[str, str] | None = None, **how: Any) -> CommitSha:
+    def repo(self, repo: RepoId, files: Mapping[str, str] | None = None) -> CommitSha:
         """Make a repository in an organisation of this test; return the commit with its files."""
-        self.org(repo.owner.removesuffix(self.mark))
-        self.client.ensure_repo(repo, description="", **how)
+        owner = self.shared.embedded.accounts.find(self.org(repo.owner.removesuffix(self.mark)))
+        assert owner
+        self.shared.embedded.repositories.create(owner, NewRepository(repo.name))
         return self.write(repo, files or {"README.md": ""})
 
     def write(self, repo: RepoId, files: Mapping[str, str | None]) -> CommitSha:

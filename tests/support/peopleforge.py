@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from faultproxy import Decision, Falsehood, Fault
-from ownforge import PEOPLE, US, OwnForge, Watched
+from ownforge import COMMON, PEOPLE, US, OwnForge, Watched
 from rivals import Rival
 
 from ground.names import OrderId, RepoId, TeamName
@@ -42,6 +42,7 @@ def people_platform(
     groups: Mapping[str, Sequence[ForgeUser]] | None = None,
     grants: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     taken: Mapping[str, Collection[str]] | None = None,
+    own: Collection[str] = (),
     **parts: Any,
 ) -> Platform:
     """
@@ -53,11 +54,18 @@ def people_platform(
         grants: Who else has which right, by organisation or repository.
         taken: By method of the forge: the organisations that somebody else takes over just before
             we call it for the first time.
+        own: The organisations that the test changes itself.
     """
+    changing = [rights or {}, groups or {}, grants or {}, *(taken or {}).values(), own]
+    named = [name for names in changing for name in names] + ["platform"] * bool(files)
+    is_both = any("@" not in key for key in rights or {})
+    forge.common = [
+        repo.owner for repo in COMMON if not is_both and not any(repo.owner in n for n in named)
+    ]
     repos = {"ae86": entry_of(forge).repository, "platform": forge.ledger}
-    forge.repo(forge.ledger, files)
-    forge.org("ae86")
-    forge.client.ensure_repo(repos["ae86"], description="")
+    for org, repo in repos.items():
+        if org not in forge.common:
+            forge.repo(repo, files if org == "platform" else None)
     for key, right in (rights or {}).items():
         login, _, place = key.partition("@")
         for org in [place] if place else repos:

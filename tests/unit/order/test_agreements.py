@@ -198,8 +198,10 @@ class Changes:
 def changes(one_forge: SharedForge, catalog: object) -> Iterator[Changes]:
     with ExitStack() as undo:
         own = OwnForge(one_forge, undo)
-        platform, repo = people_platform(own, catalog), entry_of(own).repository
-        first = own.repo(repo)
+        platform = people_platform(own, catalog, own=["ae86", "platform"])
+        repo = entry_of(own).repository
+        first = own.client.head(repo)
+        assert first
         own.client.ensure_branch(repo, "changed", first)
         commits = {}
         for commit, text in ((OLD, "1"), (HEAD, "2")):
@@ -280,7 +282,7 @@ def test_who_may_agree_is_what_the_forge_says_now(
 
 
 def test_who_has_an_account_no_more_may_not_agree(forge: OwnForge, catalog: object) -> None:
-    platform, entry = people_platform(forge, catalog), entry_of(forge)
+    platform, entry = people_platform(forge, catalog, own=["ae86"]), entry_of(forge)
     accounts, teams = forge.shared.embedded.accounts, forge.shared.embedded.teams
     repo = forge.shared.embedded.repositories.find(entry.team, entry.order)
     assert repo
@@ -344,7 +346,7 @@ def test_an_owner_whom_a_team_adopted_decides_with_the_people_platform(
     name = TeamName(forge.named("finance"))
     team = TeamFile(name, adopted=("mallory",))
     platform = people_platform(
-        forge, catalog, groups={"finance": [EVE]}, grants={"finance": MALLORYS["finance"]}
+        forge, catalog, own=["platform"], groups={"finance": [EVE]}, grants=MALLORYS
     )
     need = Need((f"group:default/{name}",), 1, "of a reason")
 

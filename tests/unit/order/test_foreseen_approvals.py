@@ -146,7 +146,7 @@ def test_a_person_who_has_a_way_in_is_foreign_unless_somebody_decided_on_it(
 def test_a_webhook_is_foreign_where_it_was_before_us(
     url: str, forge: OwnForge, *, is_new: bool, is_foreign: bool
 ) -> None:
-    platform = people_platform(forge, None, webhook=Webhook(HOOK))
+    platform = people_platform(forge, None, own=["ae86"], webhook=Webhook(HOOK))
     forge.client.ensure_webhook(forge.named("ae86"), Webhook(url))
 
     found = foreign_access(platform, forge.named("ae86"), is_new=is_new)

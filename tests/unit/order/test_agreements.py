@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -173,14 +174,21 @@ class Changes:
     _number: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def propose(self, reviews: Sequence[Review]) -> tuple[OrderEntry, PullRequest]:
-        """Open a pull request of a new order, which people review."""
-        order, client = f"garage-n{next(self._number)}", self.own.client
-        client.ensure_branch(self.repo, order, self.commits[HEAD])
-        operation = Operation(order, "user:default/zoe", "Change it")
-        pull = client.open_pull(self.repo, PullDraft("t", "", order), operation)
+        """Return a new order, and a pull request that people reviewed."""
+        entry = entry_of(self.own, f"garage-n{next(self._number)}")
+        pull = self._open(entry.order) if reviews else self._unreviewed
         for each in reviews:
             self._review(pull, each)
-        return entry_of(self.own, order), pull
+        return entry, pull
+
+    @cached_property
+    def _unreviewed(self) -> PullRequest:
+        return self._open("unreviewed")
+
+    def _open(self, branch: str) -> PullRequest:
+        self.own.client.ensure_branch(self.repo, branch, self.commits[HEAD])
+        operation = Operation(branch, "user:default/zoe", "Change it")
+        return self.own.client.open_pull(self.repo, PullDraft("t", "", branch), operation)
 
     def _review(self, pull: PullRequest, each: Review) -> None:
         head = self.commits[each.commit]

@@ -1,4 +1,4 @@
-"""One embedded forge for all unit tests of a process, started for the first that needs it."""
+"""The embedded forge and API of the unit tests of a process, started for the first in need."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ownforge import OwnForge, SharedForge
+    from refusedreads import RefusedReads
 
     from orderkit_standins.catalog import EmbeddedCatalog
 
@@ -40,4 +41,13 @@ def catalog(
 
     path = tmp_path_factory.mktemp("catalog") / "catalog.sqlite"
     with one_forge.client() as client, closing(EmbeddedCatalog(path, client)) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RefusedReads]:
+    """Clients of a test's cluster that may not read all of it."""
+    from refusedreads import refused_reads
+
+    with refused_reads(tmp_path_factory.mktemp("kube")) as found:
         yield found

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from bareplatform import platform_of
-from clusteralone import Refusing
 from countedforge import CountedForge
 from ownforge import OwnForge, Watched, unanswered
+from refusedreads import RefusedReads
 
-from ground.errors import InvalidInputError, NotFoundError, UnreachableError
+from ground.errors import InvalidInputError, NotFoundError
 from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.kit.pack import definition_path, kit_path, read_pack
 from orderkit.flows.argocd.refreshing import application_key
@@ -84,10 +84,10 @@ def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(
 
 
 def test_a_cluster_that_does_not_answer_leaves_a_gate_unknown(
-    cluster: EmbeddedCluster, forge: OwnForge
+    cluster: EmbeddedCluster, refused: RefusedReads, forge: OwnForge
 ) -> None:
     forge.repo(forge.pack, FILES)
-    silent = forge.platform(Refusing(cluster, {KIND.kind}, UnreachableError))
+    silent = forge.platform(refused.of(cluster, {KIND.kind}, silent=True))
 
     for namespace in ("", "a"):
         with pytest.raises(UnknownGateError, match="cannot be read now"):
@@ -153,7 +153,9 @@ def test_the_team_of_an_xr_is_the_project_that_delivers_it(
     assert team_of(platform_of(cluster).cluster, outer) == team
 
 
-def test_the_team_of_an_inner_xr_is_that_of_the_outermost(cluster: EmbeddedCluster) -> None:
+def test_the_team_of_an_inner_xr_is_that_of_the_outermost(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     live = cluster.get(ObjectKey(KIND, "one", "a"))
     assert live
     live["metadata"]["annotations"] = {TRACKING_ID: "garage-a:x"}
@@ -162,4 +164,4 @@ def test_the_team_of_an_inner_xr_is_that_of_the_outermost(cluster: EmbeddedClust
     assert team_of(platform_of(cluster).cluster, owned("one")) == "ae86"
     assert team_of(platform_of(cluster).cluster, owned("gone")) is None
     with pytest.raises(UnknownGateError, match="the XR's team cannot be read now"):
-        team_of(platform_of(Refusing(cluster, {KIND.kind}, UnreachableError)).cluster, owned("one"))
+        team_of(refused.of(cluster, {KIND.kind}, silent=True), owned("one"))

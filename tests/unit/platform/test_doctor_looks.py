@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from bareplatform import platform_of
-from clusteralone import Refusing
 from faultproxy import open_proxy
-from ownforge import OwnForge
+from ownforge import US, OwnForge
+from refusedreads import RefusedReads, forbidden
 
 from ground.errors import RefusedError, UnreachableError
 from orderkit.adapters.gitea import GiteaForge
@@ -49,7 +49,7 @@ def test_the_forge_is_told_with_its_release_and_our_account(forge: OwnForge) -> 
     told = {name: said(found(name, platform)) for name in ("forge", "capabilities", "rights")}
 
     assert told == {
-        "forge": ("ok", f"{url}, version {VERSION}, as orderkit", ""),
+        "forge": ("ok", f"{url}, version {VERSION}, as {US}", ""),
         "capabilities": ("ok", GITEA.report, ""),
         "rights": ("ok", f"may write to {forge.ledger}", ""),
     }
@@ -182,7 +182,9 @@ def test_what_needs_a_forge_that_cannot_be_used_is_left_out(
 WEBHOOK = ChannelSettings("webhook", url="https://ci.example.com/hook")
 
 
-def test_what_was_given_up_is_told_by_channel(cluster: EmbeddedCluster) -> None:
+def test_what_was_given_up_is_told_by_channel(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     settings = NotificationSettings(channels={"chat": WEBHOOK, "mail": WEBHOOK})
     platform = platform_of(cluster)
     quiet = check_notifications(platform.cluster, settings)
@@ -199,12 +201,12 @@ def test_what_was_given_up_is_told_by_channel(cluster: EmbeddedCluster) -> None:
     assert lost.detail == (
         "not delivered for a day: chat: 2, last 'ready' of garage-b at 2026-11-24 (no answer)"
     )
-    silent = platform_of(Refusing(cluster, {"ConfigMap"}))
-    assert said(check_notifications(silent.cluster, settings))[:2] == (
+    unread = refused.of(cluster, {"ConfigMap"})
+    assert said(check_notifications(unread, settings))[:2] == (
         "warn",
-        "ConfigMap: cannot be read",
+        forbidden("configmaps"),
     )
-    none = check_notifications(silent.cluster, NotificationSettings())
+    none = check_notifications(unread, NotificationSettings())
     assert said(none) == ("ok", "platform.yaml has no channels", "")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bareplatform import platform_of
-from clusteralone import Refusing
+from refusedreads import RefusedReads
 
 from ground.errors import AccessError, OrderkitError, UnreachableError
 from ground.objects.kube_objects import Manifest
@@ -133,7 +133,9 @@ def workload(name: str, image: str, namespace: str, kind: str = "Deployment") ->
     }
 
 
-def test_the_oldest_image_tells_the_release(cluster: EmbeddedCluster) -> None:
+def test_the_oldest_image_tells_the_release(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     for name, image, kind in (
         ("server", "quay.io/argoproj/argocd:v3.2.1@sha256:abc", "Deployment"),
         ("controller", "quay.io/argoproj/argocd:v3.1.9", "StatefulSet"),
@@ -143,7 +145,7 @@ def test_the_oldest_image_tells_the_release(cluster: EmbeddedCluster) -> None:
         cluster.create(workload(name, image, "argocd", kind), owner="x")
     whole = platform_of(Versioned(cluster))
 
-    unread = platform_of(Versioned(Refusing(cluster, {"StatefulSet"})))
+    unread = platform_of(Versioned(refused.of(cluster, {"StatefulSet"})))
 
     assert argocd_release(whole.cluster, Installation()).version == "v3.1.9"
     assert argocd_release(unread.cluster, Installation()).version == "v3.2.1"

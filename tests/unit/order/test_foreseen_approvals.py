@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pytest
+from faultproxy import FaultProxy
 from ownforge import CAROL, FRANK, GINA, US, OwnForge
 from peopleforge import entry_of, marked, people_platform, says
 
-from ground.errors import NotFoundError, TooManyCommitsError
-from ground.names import RepoId
+from ground.names import CommitSha, RepoId
 from orderkit.core.kit.approval_rules import Need
 from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.forge_protection import (
@@ -229,19 +231,30 @@ def test_of_many_ways_in_some_are_named() -> None:
     assert described(grants[:named]).endswith(f"u{named - 1} (owner)")
 
 
-class Compared:
-    """A forge that compares commits of two letters: the second has what the first has."""
+@dataclass(frozen=True)
+class History:
+    """Commits by letter: each of a, b, c has those before it; the forge shows not all of z."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+    repo: RepoId
+    commits: Mapping[str, CommitSha]
+    line: FaultProxy
+    ancestry: Ancestry
 
-    def compare(self, _repo: RepoId, base: str, head: str) -> list[str]:
-        self.asked.append((base, head))
-        if "x" in (base, head):
-            raise NotFoundError("no such commit")
-        if head == "z":
-            raise TooManyCommitsError("very many")
-        return [letter for letter in "abcd" if base < letter <= head]
+    def asked(self) -> list[tuple[str, str]]:
+        """Return the letters of each question for commits, in their order."""
+        letters = {commit: letter for letter, commit in self.commits.items()}
+        asked = re.findall(r"/compare/(\w+)\.\.\.(\w+)", "\n".join(self.line.log))
+        return [(letters[base], letters[head]) for base, head in asked]
+
+
+@pytest.fixture
+def history(forge: OwnForge) -> History:
+    repo = RepoId(forge.named("ae86"), "garage-a")
+    commits = {"a": forge.repo(repo)}
+    commits |= {letter: forge.write(repo, {"file": letter}) for letter in "bcz"}
+    commits["x"] = CommitSha("f" * 40)
+    line = forge.proxy(says(f"/compare/{commits['b']}...{commits['z']}", {"total_commits": 9}))
+    return History(repo, commits, line, Ancestry(forge.client_of(url=line.url), repo))
 
 
 @pytest.mark.parametrize(
@@ -257,23 +270,22 @@ class Compared:
     ],
 )
 def test_a_revision_contains_what_it_was_made_from(
-    revision: str, commit: str, contains: object
+    revision: str, commit: str, contains: object, history: History
 ) -> None:
-    forge: Any = Compared()
+    revision = history.commits.get(revision, revision)
 
-    assert Ancestry(forge, RepoId("a", "b")).contains(revision, commit) is contains
+    assert history.ancestry.contains(revision, history.commits[commit]) is contains
 
 
-def test_each_question_about_ancestry_is_asked_once() -> None:
-    forge: Any = Compared()
-    ancestry = Ancestry(forge, RepoId("a", "b"))
+def test_each_question_about_ancestry_is_asked_once(history: History) -> None:
+    a, b, c, x = (history.commits[letter] for letter in "abcx")
+    ancestry = history.ancestry
 
-    answers = [
-        ancestry.has_more(*pair) for pair in (("c", "b"), ("c", "b"), ("x", "b"), ("b", "c"))
-    ]
+    answers = [ancestry.has_more(*pair) for pair in ((c, b), (c, b), (x, b), (b, c))]
 
     assert answers == [True, True, None, False]
-    assert forge.asked == [("b", "c"), ("b", "x"), ("c", "b")]
-    assert not ancestry.are_unrelated("b", "b")
-    assert not ancestry.are_unrelated("b", "c")
-    assert ancestry.are_unrelated("b", "x")
+    assert history.asked() == [("b", "c"), ("b", "x"), ("c", "b")]
+    assert not ancestry.are_unrelated(b, b)
+    assert not ancestry.are_unrelated(b, c)
+    assert not ancestry.are_unrelated(a, c)
+    assert ancestry.are_unrelated(b, x)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bareplatform import platform_of
+from forgehands import AnyForge
+from ownforge import OwnForge, Watched, unanswered
+from peopleforge import says
 from refusedreads import RefusedReads
 
 from ground.errors import AccessError, OrderkitError, UnreachableError
 from ground.objects.kube_objects import Manifest
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.gitea.reading import judge_gitea
+from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.platform.installation import Installation
-from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.flows.install.findings import (
     argocd_release,
     check_releases,
@@ -22,28 +29,6 @@ from orderkit.flows.install.findings import (
     kubernetes_release,
 )
 from orderkit_standins.cluster import EmbeddedCluster
-
-
-@dataclass
-class Capabilities:
-    kind: str
-
-
-@dataclass
-class Forge:
-    """A forge of a kind, with a release or without an answer."""
-
-    kind: str = "gitea"
-    error: OrderkitError | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(self.kind)
-
-    def judge_release(self) -> ReleaseVerdict:
-        if self.error:
-            raise self.error
-        return ReleaseVerdict("1.0", "too old", "1.0 is too old", "upgrade it")
 
 
 @dataclass
@@ -77,11 +62,19 @@ def names(platform: Any, *without: str) -> dict[str, str]:
     return {f.check: f.verdict for f in check_releases(platform, without=without)}
 
 
-@pytest.mark.parametrize("kind", ["gitea", "github", "gitlab"])
+CLIENTS: dict[str, Callable[..., AnyForge]] = {
+    "gitea": GiteaForge,
+    "github": GitHubForge,
+    "gitlab": partial(GitLabForge, group="platform"),
+}
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
 def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
-    kind: str, cluster: EmbeddedCluster
+    kind: str, cluster: EmbeddedCluster, forge: OwnForge
 ) -> None:
-    platform = platform_of(cluster, forge=Forge(kind))
+    client = forge.undo.enter_context(CLIENTS[kind](forge.shared.url, token="a-token"))
+    platform = forge.platform(cluster, forge=client)
     every = ["kubernetes-release", "argocd-release", "crossplane-release", "backstage-release"]
 
     assert [*names(platform)] == [f"{kind}-release", *every]
@@ -89,22 +82,27 @@ def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
     assert [*names(platform, "cluster")] == [f"{kind}-release", "backstage-release"]
 
 
-def test_a_release_that_is_not_told_or_too_old_is_a_finding(cluster: EmbeddedCluster) -> None:
-    silent = UnreachableError("no answer", hint="start it")
+def test_a_release_that_is_not_told_or_too_old_is_a_finding(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    hidden = Versioned(cluster, UnreachableError("no answer", hint="start it"))
+    old = forge.proxied(says("/version", {"version": "1.0.0"}))
+    silent = forge.proxied(Watched(unanswered(2), "/version"))
+    with pytest.raises(UnreachableError) as lost:
+        silent.version()
 
-    told = list(check_releases(platform_of(Versioned(cluster, silent), forge=Forge())))
-    first = next(check_releases(platform_of(cluster, forge=Forge(error=silent))))
+    told = list(check_releases(forge.platform(hidden, forge=old)))
+    first = next(check_releases(forge.platform(cluster, forge=silent)))
 
-    assert (told[0].verdict, told[0].detail, told[0].advice) == (
-        "fail",
-        "1.0 is too old",
-        "upgrade it",
-    )
+    assert (told[0].verdict, told[0].detail) == ("fail", judge_gitea("1.0.0").report)
+    assert "Gitea 1.0.0 is older than" in told[0].detail
+    assert told[0].advice == judge_gitea("1.0.0").hint
+    assert told[0].advice
     assert [finding.verdict for finding in told[1:4]] == ["warn"] * 3
     assert (first.verdict, first.detail, first.advice) == (
         "warn",
-        "the version is not known: no answer",
-        "start it",
+        f"the version is not known: {lost.value}",
+        lost.value.hint,
     )
 
 

@@ -34,18 +34,23 @@ def forbidden(plural: str) -> str:
 class Refused(Plan):
     """Refuses each read of some resources, or keeps it from the server."""
 
-    plurals: Collection[str]
+    names: Collection[str]
     is_silent: bool
+    version: str
+    """What the server says that it is; empty: the embedded one."""
 
     def decide(self, method: str, path: str) -> Decision:
         del method
-        plural = next((n for n in self.plurals if n in path.partition("?")[0].split("/")), "")
-        if not plural:
-            return Decision()
-        status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403}
-        told = {**status, "reason": "Forbidden", "message": forbidden(plural)}
-        falsehood = Falsehood(403, json.dumps(told).encode())
-        return Decision(Fault.DROP_BEFORE if self.is_silent else Fault.REFUSE_BEFORE, falsehood)
+        words = path.partition("?")[0].split("/")
+        if name := next((name for name in self.names if name in words), ""):
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403}
+            told = {**status, "reason": "Forbidden", "message": forbidden(name)}
+            fault = Fault.DROP_BEFORE if self.is_silent else Fault.REFUSE_BEFORE
+            return Decision(fault, Falsehood(403, json.dumps(told).encode()))
+        if self.version and words[-1] == "version":
+            told = {"gitVersion": self.version}
+            return Decision(Fault.REFUSE_BEFORE, Falsehood(200, json.dumps(told).encode()))
+        return Decision()
 
 
 @dataclass
@@ -61,11 +66,21 @@ class RefusedReads:
         await self._app(scope, receive, send)
 
     def of(
-        self, cluster: EmbeddedCluster, kinds: Collection[str], *, silent: bool = False
+        self,
+        cluster: EmbeddedCluster,
+        kinds: Collection[str] = (),
+        *,
+        silent: bool = False,
+        version: str = "",
     ) -> KubeCluster:
-        """Return a client that may not read these kinds, or gets no answer about them."""
+        """
+        Return a client that may not read these kinds, or gets no answer about them.
+
+        It counts until the next one is made. ``version`` among the kinds is the server's version.
+        """
         self._app = cluster_app(cluster, token=TOKEN)
-        self.proxy.plan = Refused([f"{kind.lower()}s" for kind in kinds], silent)
+        names = [kind if kind == "version" else f"{kind.lower()}s" for kind in kinds]
+        self.proxy.plan = Refused(names, silent, version)
         return self.undo.enter_context(KubeCluster.from_kubeconfig(self.folder / "kubeconfig"))
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bareplatform import platform_of
-from forgehands import AnyForge
 from ownforge import OwnForge, Watched, unanswered
 from peopleforge import says
 from refusedreads import RefusedReads
 
-from ground.errors import AccessError, OrderkitError, UnreachableError
+from ground.errors import UnreachableError
 from ground.objects.kube_objects import Manifest
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.adapters.gitea.reading import judge_gitea
@@ -30,21 +27,8 @@ from orderkit.flows.install.findings import (
 )
 from orderkit_standins.cluster import EmbeddedCluster
 
-
-@dataclass
-class Versioned:
-    """A cluster of a release, as real ones answer."""
-
-    cluster: Any
-    told: str | OrderkitError = "v1.34.1"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.cluster, name)
-
-    def version(self) -> str:
-        if isinstance(self.told, OrderkitError):
-            raise self.told
-        return self.told
+KNOWN = "v1.34.1"
+"""As real ones answer."""
 
 
 @pytest.fixture
@@ -62,7 +46,7 @@ def names(platform: Any, *without: str) -> dict[str, str]:
     return {f.check: f.verdict for f in check_releases(platform, without=without)}
 
 
-CLIENTS: dict[str, Callable[..., AnyForge]] = {
+CLIENTS: dict[str, Callable[..., Any]] = {
     "gitea": GiteaForge,
     "github": GitHubForge,
     "gitlab": partial(GitLabForge, group="platform"),
@@ -83,9 +67,9 @@ def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
 
 
 def test_a_release_that_is_not_told_or_too_old_is_a_finding(
-    cluster: EmbeddedCluster, forge: OwnForge
+    cluster: EmbeddedCluster, forge: OwnForge, refused: RefusedReads
 ) -> None:
-    hidden = Versioned(cluster, UnreachableError("no answer", hint="start it"))
+    hidden = refused.of(cluster, {"version"}, silent=True)
     old = forge.proxied(says("/version", {"version": "1.0.0"}))
     silent = forge.proxied(Watched(unanswered(2), "/version"))
     with pytest.raises(UnreachableError) as lost:
@@ -107,13 +91,13 @@ def test_a_release_that_is_not_told_or_too_old_is_a_finding(
 
 
 def test_an_api_server_that_may_not_be_asked_has_an_unknown_release(
-    cluster: EmbeddedCluster,
+    cluster: EmbeddedCluster, refused: RefusedReads
 ) -> None:
-    def basis(told: str | OrderkitError) -> str:
-        return str(kubernetes_release(platform_of(Versioned(cluster, told)).cluster).basis)
+    asked = kubernetes_release(refused.of(cluster, version=KNOWN))
+    hidden = kubernetes_release(refused.of(cluster, {"version"}))
 
-    assert (basis(AccessError("no")), basis("v1.34.1")) != (basis("v1.34.1"), basis("v1.34.1"))
-    assert basis(AccessError("no")) == "unknown"
+    assert (asked.version, asked.basis != "unknown") == (KNOWN, True)
+    assert hidden.basis == "unknown"
 
 
 def workload(name: str, image: str, namespace: str, kind: str = "Deployment") -> Manifest:
@@ -141,23 +125,24 @@ def test_the_oldest_image_tells_the_release(
         ("latest", "quay.io/argoproj/argocd:latest", "Deployment"),
     ):
         cluster.create(workload(name, image, "argocd", kind), owner="x")
-    whole = platform_of(Versioned(cluster))
 
-    unread = platform_of(Versioned(refused.of(cluster, {"StatefulSet"})))
+    whole = argocd_release(refused.of(cluster, version=KNOWN), Installation())
+    unread = argocd_release(refused.of(cluster, {"StatefulSet"}, version=KNOWN), Installation())
 
-    assert argocd_release(whole.cluster, Installation()).version == "v3.1.9"
-    assert argocd_release(unread.cluster, Installation()).version == "v3.2.1"
+    assert (whole.version, unread.version) == ("v3.1.9", "v3.2.1")
 
 
-def test_labels_tell_the_release_where_no_image_does(cluster: EmbeddedCluster) -> None:
+def test_labels_tell_the_release_where_no_image_does(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     cluster.create(workload("server", "mirror/argo@sha256:abc", "argocd"), owner="x")
-    platform = platform_of(Versioned(cluster))
+    known = refused.of(cluster, version=KNOWN)
 
-    assert argocd_release(platform.cluster, Installation()).version == "v0.1.0"
-    assert crossplane_release(platform.cluster, Installation()).version == ""
+    assert argocd_release(known, Installation()).version == "v0.1.0"
+    assert crossplane_release(known, Installation()).version == ""
 
 
 def test_what_the_embedded_cluster_replaces_has_no_release(cluster: EmbeddedCluster) -> None:
-    found = crossplane_release(platform_of(cluster).cluster, Installation())
+    found = crossplane_release(cluster, Installation())
 
     assert (found.basis, found.detail) == ("embedded", "embedded: Orderkit replaces Crossplane")

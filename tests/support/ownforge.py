@@ -170,11 +170,15 @@ class OwnForge:
             found.create_org(whole, account)
         return whole
 
-    def repo(self, repo: RepoId, files: Mapping[str, str] | None = None) -> CommitSha:
-        """Make a repository in an organisation of this test; return the commit with its files."""
+    def empty(self, repo: RepoId) -> None:
+        """Make an empty repository in an organisation of this test."""
         owner = self.shared.embedded.accounts.find(self.org(repo.owner.removesuffix(self.mark)))
         assert owner
         self.shared.embedded.repositories.create(owner, NewRepository(repo.name))
+
+    def repo(self, repo: RepoId, files: Mapping[str, str] | None = None) -> CommitSha:
+        """Make a repository with files; return their commit."""
+        self.empty(repo)
         return self.write(repo, files or {"README.md": ""})
 
     def write(self, repo: RepoId, files: Mapping[str, str | None]) -> CommitSha:

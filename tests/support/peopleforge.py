@@ -63,9 +63,10 @@ def people_platform(
         repo.owner for repo in COMMON if not is_both and not any(repo.owner in n for n in named)
     ]
     repos = {"ae86": entry_of(forge).repository, "platform": forge.ledger}
-    for org, repo in repos.items():
-        if org not in forge.common:
-            forge.repo(repo, files if org == "platform" else None)
+    if "platform" not in forge.common:
+        forge.repo(forge.ledger, files)
+    if "ae86" not in forge.common:
+        forge.empty(repos["ae86"])
     for key, right in (rights or {}).items():
         login, _, place = key.partition("@")
         for org in [place] if place else repos:

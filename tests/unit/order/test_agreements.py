@@ -208,8 +208,7 @@ def changes(one_forge: SharedForge, catalog: object) -> Iterator[Changes]:
         own = OwnForge(one_forge, undo)
         platform = people_platform(own, catalog, own=["ae86", "platform"])
         repo = entry_of(own).repository
-        first = own.client.head(repo)
-        assert first
+        first = own.write(repo, {"README.md": ""})
         own.client.ensure_branch(repo, "changed", first)
         commits = {}
         for commit, text in ((OLD, "1"), (HEAD, "2")):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pytest
 from faultproxy import FaultProxy
-from ownforge import CAROL, FRANK, GINA, US, OwnForge
+from ownforge import CAROL, FRANK, GINA, US, OwnForge, SharedForge
 from peopleforge import entry_of, marked, people_platform, says
 
 from ground.names import CommitSha, RepoId
@@ -24,7 +25,7 @@ from orderkit.flows.forge_protection import (
 )
 from orderkit.flows.order.approvals import Asking, foreseen, hopeless
 from orderkit.ports.access import AccessGrant
-from orderkit.ports.forge import Webhook
+from orderkit.ports.forge import Forge, Webhook
 from orderkit_standins.forge.repositories import NewRepository
 
 TEAM = {"ae86": [("Gina", "owner")]}
@@ -233,12 +234,17 @@ def test_of_many_ways_in_some_are_named() -> None:
 
 @dataclass(frozen=True)
 class History:
-    """Commits by letter: each of a, b, c has those before it; the forge shows not all of z."""
+    """Commits by letter: each of a, b, c, z has those before it; the forge shows not all of z."""
 
     repo: RepoId
     commits: Mapping[str, CommitSha]
     line: FaultProxy
-    ancestry: Ancestry
+    forge: Forge
+
+    def ancestry(self) -> Ancestry:
+        """Return one that knows nothing yet."""
+        self.line.log.clear()
+        return Ancestry(self.forge, self.repo)
 
     def asked(self) -> list[tuple[str, str]]:
         """Return the letters of each question for commits, in their order."""
@@ -247,14 +253,16 @@ class History:
         return [(letters[base], letters[head]) for base, head in asked]
 
 
-@pytest.fixture
-def history(forge: OwnForge) -> History:
-    repo = RepoId(forge.named("ae86"), "garage-a")
-    commits = {"a": forge.repo(repo)}
-    commits |= {letter: forge.write(repo, {"file": letter}) for letter in "bcz"}
-    commits["x"] = CommitSha("f" * 40)
-    line = forge.proxy(says(f"/compare/{commits['b']}...{commits['z']}", {"total_commits": 9}))
-    return History(repo, commits, line, Ancestry(forge.client_of(url=line.url), repo))
+@pytest.fixture(scope="module")
+def history(one_forge: SharedForge) -> Iterator[History]:
+    with ExitStack() as undo:
+        own = OwnForge(one_forge, undo)
+        repo = RepoId(own.named("ae86"), "garage-a")
+        commits = {"a": own.repo(repo)}
+        commits |= {letter: own.write(repo, {"file": letter}) for letter in "bcz"}
+        commits["x"] = CommitSha("f" * 40)
+        line = own.proxy(says(f"/compare/{commits['b']}...{commits['z']}", {"total_commits": 9}))
+        yield History(repo, commits, line, own.client_of(url=line.url))
 
 
 @pytest.mark.parametrize(
@@ -274,12 +282,12 @@ def test_a_revision_contains_what_it_was_made_from(
 ) -> None:
     revision = history.commits.get(revision, revision)
 
-    assert history.ancestry.contains(revision, history.commits[commit]) is contains
+    assert history.ancestry().contains(revision, history.commits[commit]) is contains
 
 
 def test_each_question_about_ancestry_is_asked_once(history: History) -> None:
     a, b, c, x = (history.commits[letter] for letter in "abcx")
-    ancestry = history.ancestry
+    ancestry = history.ancestry()
 
     answers = [ancestry.has_more(*pair) for pair in ((c, b), (c, b), (x, b), (b, c))]
 

@@ -242,9 +242,9 @@ def test_what_fails_for_a_delivery_is_tried_again_and_counted(
     *,
     is_there: bool,
 ) -> None:
-    repo = RepoId(forge.org("ae86"), "garage-a")
+    repo = RepoId(forge.named("ae86"), "garage-a")
     if is_there:
-        forge.client.ensure_repo(repo, description="")
+        forge.empty(repo)
     counted, clock, desk = CountedForge(client(forge), repo), Patient(), PullPlans()
     service = served(counted, clock)
 
@@ -321,9 +321,9 @@ WAITING = Decision(Fault.HOOK_BEFORE)
 
 
 def test_a_run_that_does_not_return_is_given_up_and_the_next_one_begins(forge: OwnForge) -> None:
-    repo, other = (RepoId(forge.org(team), "garage-x") for team in "ab")
+    repo, other = (RepoId(forge.named(team), "garage-x") for team in "ab")
     for each in (repo, other):
-        forge.client.ensure_repo(each, description="")
+        forge.empty(each)
     may_answer = threading.Event()
     plan = Watched([WAITING, Decision(), WAITING], "/pulls", act=lambda: may_answer.wait(20))
     desk, service = PullPlans(workers=1, limit_s=1.0), served(forge.proxied(plan))
@@ -349,8 +349,8 @@ def test_a_run_that_does_not_return_is_given_up_and_the_next_one_begins(forge: O
 
 
 def test_a_push_during_a_run_is_looked_at_once_more(forge: OwnForge) -> None:
-    repo, may_answer = RepoId(forge.org("ae86"), "garage-a"), threading.Event()
-    forge.client.ensure_repo(repo, description="")
+    repo, may_answer = RepoId(forge.named("ae86"), "garage-a"), threading.Event()
+    forge.empty(repo)
     plan = Watched([WAITING], "/pulls", act=lambda: may_answer.wait(20))
     counted, desk = CountedForge(forge.proxied(plan), repo), PullPlans(workers=1)
     service = served(counted)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from refusedreads import RefusedReads
 
 from ground.objects.kube_objects import COMPOSITION, TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.order.order_state import OrderState
@@ -221,25 +222,24 @@ def xr(reason: str, name: str = "everywhere", **spec: Any) -> Manifest:
 
 
 def test_an_xr_whose_objects_were_refused_says_it_by_its_events_alone(
-    platform: Platform, cluster: EmbeddedCluster
+    platform: Platform, cluster: EmbeddedCluster, refused: RefusedReads
 ) -> None:
     unsynced = f"{UNSYNCED}: bucket"
 
     assert EVENT_SAYS in closer_state(platform.cluster, xr(unsynced)).reason
     assert unsynced in closer_state(platform.cluster, xr(unsynced, "silent")).reason
-    unread = platform_of(Refusing(cluster, {"Event"}))
-    assert unsynced in closer_state(unread.cluster, xr(unsynced)).reason
+    assert unsynced in closer_state(refused.of(cluster, {"Event"}), xr(unsynced)).reason
 
 
 @pytest.mark.parametrize(
     ("unread", "told"), [({"Event"}, POD_SAYS), ({"Pod"}, EVENT_SAYS), ({"Event", "Pod"}, "")]
 )
 def test_who_may_not_read_events_or_pods_sees_less(
-    unread: set[str], told: str, cluster: EmbeddedCluster
+    unread: set[str], told: str, cluster: EmbeddedCluster, refused: RefusedReads
 ) -> None:
-    platform = platform_of(Refusing(cluster, unread))
+    limited = refused.of(cluster, unread)
 
-    reason = closer_state(platform.cluster, manifest("Deployment", "told", **UNREADY)).reason
+    reason = closer_state(limited, manifest("Deployment", "told", **UNREADY)).reason
 
     assert told in reason
     assert {EVENT_SAYS in reason, POD_SAYS in reason} == ({True, False} if told else {False})
@@ -339,15 +339,17 @@ def test_an_xr_is_told_the_compositions_of_its_kind(
     assert is_worth_a_look(state)
 
 
-def test_what_may_not_be_read_is_left_out_of_the_words(cluster: EmbeddedCluster) -> None:
-    unread = platform_of(Refusing(cluster, {"Pod", "Composition"}))
+def test_what_may_not_be_read_is_left_out_of_the_words(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
+    unread = refused.of(cluster, {"Pod", "Composition"})
     reason = "mg.Spec.ForProvider.PodName: no resources matched selector"
     none = "no compatible Compositions found"
 
-    words = in_words(unread.cluster, managed("podName", WEB), reason)
+    words = in_words(unread, managed("podName", WEB), reason)
 
     assert words == f"{reason}: podNameSelector asks for the labels tier=web"
-    assert in_words(unread.cluster, xr(none), none) == none
+    assert in_words(unread, xr(none), none) == none
 
 
 @pytest.mark.parametrize("reason", ["quota is used up", f"{CROSSPLANES_OWN[0]}bucket", ""])

@@ -6,17 +6,14 @@ import logging
 import queue
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from clusteralone import platform_of
-from heldfiles import HeldFiles
+from ownforge import OwnForge, Watched, unanswered
+from rivals import Rival
 
-from ground.errors import UnreachableError
-from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.flows.lease.sweeper import SWEEP_LEASE, LeaseSweeper
-from orderkit.ports.forge import Commit
+from orderkit.flows.platform import Platform
 from orderkit_standins.cluster import EmbeddedCluster
 
 
@@ -29,60 +26,63 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     found.close()
 
 
-class Ledger(HeldFiles):
-    """A ledger that is read for each sweep, or cannot be."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__({})
-        self.error = error
-        self.asked: queue.Queue[str] = queue.Queue()
-
-    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:
-        self.asked.put(str(repo))
-        if self.error:
-            raise self.error
-        return super().head(repo, branch)
-
-    def commits(self, repo: RepoId, **_options: Any) -> tuple[Commit, ...]:
-        self.head(repo)
-        return ()
-
-
-@pytest.mark.parametrize(
-    ("error", "level", "words"),
-    [
-        (None, "INFO", "leases are not swept: platform/pack: no pack"),
-        (UnreachableError("no answer"), "WARNING", "leases cannot be swept now: no answer"),
-        (ZeroDivisionError(), "ERROR", "a bug while sweeping leases"),
-    ],
-    ids=["not bootstrapped", "no answer", "a bug"],
-)
-def test_a_sweep_that_fails_is_followed_by_the_next(
-    error: Exception | None,
-    level: str,
-    words: str,
-    cluster: EmbeddedCluster,
-    caplog: pytest.LogCaptureFixture,
+def sweep_until_asked(
+    cluster: EmbeddedCluster, platform: Platform, asked: queue.Queue[str], count: int
 ) -> None:
-    ledger = Ledger(error)
-    sweeper = LeaseSweeper(platform_of(cluster, forge=ledger), interval_s=0.02)
-    with caplog.at_level(logging.INFO):
-        sweeper.start()
-        for _ in range(2):
-            ledger.asked.get(timeout=20)
-        sweeper.close()
-
-    told = [r.levelname for r in caplog.records if r.getMessage().startswith(words)]
-    assert set(told) == {level}
+    sweeper = LeaseSweeper(platform, interval_s=0.02)
+    sweeper.start()
+    for _ in range(count):
+        asked.get(timeout=20)
+    sweeper.close()
     lease = cluster.get(SWEEP_LEASE)
     assert lease
     assert lease["spec"]["holderIdentity"] == "", "another replica goes on at once"
 
 
-def test_a_process_that_does_not_lead_sweeps_nothing(cluster: EmbeddedCluster) -> None:
-    first, second = Ledger(), Ledger()
-    leading = LeaseSweeper(platform_of(cluster, forge=first), interval_s=0.02)
-    waiting = LeaseSweeper(platform_of(cluster, forge=second), interval_s=0.02)
+def told(caplog: pytest.LogCaptureFixture, words: str) -> set[str]:
+    return {r.levelname for r in caplog.records if r.getMessage().startswith(words)}
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["not bootstrapped", "no answer"])
+def test_a_sweep_that_fails_is_followed_by_the_next(
+    cluster: EmbeddedCluster,
+    forge: OwnForge,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_silent: bool,
+) -> None:
+    plan = Watched(unanswered(1000) if is_silent else [])
+    ours = forge.proxied(plan)
+    words, level = f"leases are not swept: {forge.pack}: no pack", "INFO"
+    if is_silent:
+        words, level = f"leases cannot be swept now: {ours.base_url} did not answer", "WARNING"
+    with caplog.at_level(logging.INFO):
+        # the first request of the sweep after the next comes once the next one has failed
+        count = 2 * len(unanswered()) + 1 if is_silent else 3
+        sweep_until_asked(cluster, forge.platform(cluster, forge=ours), plan.asked, count)
+
+    assert told(caplog, words) == {level}
+
+
+def test_a_bug_in_a_sweep_is_followed_by_the_next(
+    cluster: EmbeddedCluster, forge: OwnForge, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = Watched()
+    broken = Rival(forge.proxied(plan), "head", lambda: 1 / 0)
+    with caplog.at_level(logging.INFO):
+        sweep_until_asked(cluster, forge.platform(cluster, forge=broken), plan.asked, 2)
+
+    assert told(caplog, "a bug while sweeping leases") == {"ERROR"}
+
+
+def test_a_process_that_does_not_lead_sweeps_nothing(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    first, second = Watched(), Watched()
+    leading, waiting = (
+        LeaseSweeper(forge.platform(cluster, forge=forge.proxied(plan)), interval_s=0.02)
+        for plan in (first, second)
+    )
     leading.start()
     first.asked.get(timeout=20)
     waiting.start()
@@ -94,12 +94,15 @@ def test_a_process_that_does_not_lead_sweeps_nothing(cluster: EmbeddedCluster) -
     assert second.asked.empty()
 
 
-def test_a_process_that_ends_at_once_takes_no_lease(cluster: EmbeddedCluster) -> None:
-    ledger: Any = Ledger()
-    sweeper = LeaseSweeper(platform_of(cluster, forge=ledger), interval_s=60)
+def test_a_process_that_ends_at_once_takes_no_lease(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    plan = Watched()
+    platform = forge.platform(cluster, forge=forge.proxied(plan))
+    sweeper = LeaseSweeper(platform, interval_s=60)
     sweeper.start()
     sweeper.close()
-    LeaseSweeper(platform_of(cluster, forge=ledger)).close()
+    LeaseSweeper(platform).close()
 
     assert cluster.get(SWEEP_LEASE) is None
-    assert ledger.asked.empty()
+    assert plan.asked.empty()

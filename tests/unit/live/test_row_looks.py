@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
-from heldfiles import FIRST, HeldFiles
+from bareplatform import platform_of
+from ownforge import OwnForge
+from refusedreads import RefusedReads
+from rivals import Rival
 from tests.unit.order import test_order_summary as summary
 
-from ground.errors import UnreachableError
 from ground.names import CommitSha, OrderId, TeamName
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from ground.shapes import located
@@ -29,6 +30,7 @@ from orderkit.core.secret_values import SecretTexts
 from orderkit.flows.live.row_looks import BEING_CHECKED, RowCauses, RowHeads, RowLooks, RowMasks
 from orderkit.ports.clock import SystemClock
 from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.testing import permissive_crd
 
 ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-a"))
 CLAIM = Kind("", "v1", "PersistentVolumeClaim")
@@ -154,11 +156,16 @@ def test_an_order_whose_parts_speak_for_themselves_is_looked_at_no_more(
 
 @pytest.mark.parametrize("bug", [False, True], ids=["the cluster gives no answer", "a bug"])
 def test_a_look_that_fails_keeps_no_other_order_from_being_looked_at(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture, *, bug: bool
+    cluster: EmbeddedCluster,
+    refused: RefusedReads,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    bug: bool,
 ) -> None:
     found: Announced = queue.Queue()
-    error: Any = ZeroDivisionError if bug else UnreachableError
-    causes = RowCauses(platform_of(Refusing(cluster, {"Job"}, error)), found.put)
+    limited: Any = refused.of(cluster, {"Job"}, silent=True)
+    broken = Rival(cluster, "get", lambda: 1 / 0)
+    causes = RowCauses(platform_of(broken if bug else limited), found.put)
     causes.of("garage-b", [silent(ObjectKey(Kind("batch", "v1", "Job"), "j", "shop"))])
     causes.of("garage-a", [silent()])
     with caplog.at_level(logging.WARNING):
@@ -216,8 +223,9 @@ def test_twenty_parts_of_an_order_are_looked_at(count: int) -> None:
     assert reasons == [EVENT] * 20 + [""] * (count - 20)
 
 
-def test_a_head_that_is_delivered_hides_nothing() -> None:
-    forge = HeldFiles({ENTRY.repository: {}})
+def test_a_head_that_is_delivered_hides_nothing(forge: OwnForge) -> None:
+    entry = OrderEntry(TeamName(forge.named("ae86")), OrderId("garage-a"))
+    first = forge.repo(entry.repository)
     looked: Announced = queue.Queue()
 
     class Noting(RowHeads):
@@ -226,14 +234,14 @@ def test_a_head_that_is_delivered_hides_nothing() -> None:
             looked.put(order)
             return result
 
-    heads = Noting(platform_of(None, forge=forge), lambda _: None)
+    heads = Noting(forge.platform(), lambda _: None)
 
-    assert heads.of(ENTRY, None) is None
-    assert heads.of(ENTRY, FIRST) is None
+    assert heads.of(entry, None) is None
+    assert heads.of(entry, first) is None
     heads.start()
     assert looked.get(timeout=20) == "garage-a"
-    assert heads.of(ENTRY, FIRST) is None
-    assert heads.of(ENTRY, CommitSha("d" * 40)) is None
+    assert heads.of(entry, first) is None
+    assert heads.of(entry, CommitSha("d" * 40)) is None
     heads.stop()
     heads.join(20)
 
@@ -421,17 +429,26 @@ def test_a_row_without_an_xr_has_nothing_to_hide() -> None:
 
 @pytest.mark.parametrize("bug", [False, True], ids=["the cluster gives no answer", "a bug"])
 def test_a_row_stays_hidden_while_its_secrets_cannot_be_read(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture, *, bug: bool
+    cluster: EmbeddedCluster,
+    refused: RefusedReads,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    bug: bool,
 ) -> None:
     checked: Announced = queue.Queue()
-    error: Any = ZeroDivisionError if bug else UnreachableError
-    masks = RowMasks(platform_of(Refusing(cluster, {"XGarage"}, error)), checked.put)
+    cluster.create(permissive_crd(XR_KEY.kind, namespaced=False), owner="x")
+    limited: Any = refused.of(cluster, {"XGarage"}, silent=True)
+    broken = Rival(cluster, "get", lambda: 1 / 0)
+    masks = RowMasks(platform_of(broken if bug else limited), checked.put)
     seen = of(HIDDEN["a foreign text"])
     masks.masked(seen, XR_KEY, make)
     words = "a bug while reading the Secrets of garage-a" if bug else "the Secrets of garage-a"
     with caplog.at_level(logging.WARNING):
         masks.start()
-        SystemClock().sleep(0.2)
+        for _ in range(200):
+            SystemClock().sleep(0.1)
+            if words in caplog.text:
+                break
         masks.stop()
         masks.join(20)
 

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
-from heldfiles import HeldFiles
+from bareplatform import platform_of
+from countedforge import CountedForge
+from ownforge import OwnForge
 
 from ground.errors import ConflictError, NotFoundError
-from ground.names import CommitSha, OrderId, RepoId, TeamName
+from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
 from orderkit.core.notify.order_event import Notified, OrderEvent, row_events
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
 from orderkit.core.platform.notification_settings import TeamChannel, TeamNotifications
-from orderkit.flows.notify.due_events import LedgerReader, PastStates, due_events
+from orderkit.flows.notify.due_events import LedgerNotes, LedgerReader, PastStates, due_events
 from orderkit.flows.notify.notified_events import (
     NAME,
     REPORTS_KEPT,
@@ -245,7 +246,6 @@ def test_lines_leave_before_a_config_map_is_full(
 
 # --- the ledger
 
-LEDGER = RepoId("platform", "ledger")
 TOLD = TeamNotifications(channels={"ci": TeamChannel(url="https://ci.example.com/hook")})
 
 
@@ -263,12 +263,12 @@ def tombstone(order: str, day: str = "20261123", ended_at: str = "2026-11-23T05:
     return record.to_yaml()
 
 
-def reader(files: dict[str, str]) -> tuple[LedgerReader, HeldFiles]:
-    forge = HeldFiles({LEDGER: files})
-    return LedgerReader(platform_of(None, forge=forge, clock=Then())), forge
+def read_ledger(forge: OwnForge, files: dict[str, str]) -> LedgerNotes:
+    forge.repo(forge.ledger, files)
+    return LedgerReader(forge.platform(clock=Then())).read()
 
 
-def test_the_ledger_is_read_again_only_if_it_moved() -> None:
+def test_the_ledger_is_read_again_only_if_it_moved(forge: OwnForge) -> None:
     team = TeamFile(team=TeamName("a"), notifications=TOLD).to_yaml()
     files = {
         "data/a/team.yaml": team,
@@ -276,30 +276,33 @@ def test_the_ledger_is_read_again_only_if_it_moved() -> None:
         "data/a/garage-a/order.yaml": "{",
         "apps/a/garage-b.yaml": "{",
     }
-    ledger, forge = reader(files)
+    forge.repo(forge.ledger, files)
+    counted = CountedForge(forge.client_of(), forge.ledger)
+    ledger = LedgerReader(forge.platform(forge=counted, clock=Then()))
 
     first = ledger.read()
     same = ledger.read()
-    forge.commit = CommitSha("d" * 40)
+    commit = forge.write(forge.ledger, {"README.md": "it moved"})
     moved = ledger.read()
 
     assert same is first
-    assert (moved.commit, moved.teams, moved.ends) == ("d" * 40, first.teams, first.ends)
+    assert (moved.commit, moved.teams, moved.ends) == (commit, first.teams, first.ends)
+    assert first.commit != commit
     assert first.teams == {"a": TOLD}
     assert [(end.order, end.team, end.kind) for end in first.ends] == [("garage-a", "a", "ended")]
-    assert set(forge.reads.values()) == {1}
+    assert counted.calls["read"] == 2, "the team's file and the tombstone, once each"
 
 
-def test_an_end_is_told_for_a_week() -> None:
+def test_an_end_is_told_for_a_week(forge: OwnForge) -> None:
     days = {"old": "20261117T075959", "just": "20261117T080000", "new": "20261124T000000"}
     files = {f"data/a/{o}/tombstone-{stamp}.yaml": tombstone(o) for o, stamp in days.items()}
 
-    ends = reader(files)[0].read().ends
+    ends = read_ledger(forge, files).ends
 
     assert {end.order for end in ends} == {"just", "new"}
 
 
-def test_of_several_ends_of_one_id_the_last_is_told() -> None:
+def test_of_several_ends_of_one_id_the_last_is_told(forge: OwnForge) -> None:
     files = {
         f"data/a/garage-a/tombstone-2026112{day}T055124.yaml": tombstone(
             "garage-a", ended_at=f"2026-11-2{day}T06:00:00Z"
@@ -307,19 +310,21 @@ def test_of_several_ends_of_one_id_the_last_is_told() -> None:
         for day in (3, 1, 2)
     }
 
-    (end,) = reader(files)[0].read().ends
+    (end,) = read_ledger(forge, files).ends
 
     assert end.when == "2026-11-23T06:00:00Z"
 
 
-def test_of_very_many_ends_the_newest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_ends_the_newest_are_told(
+    forge: OwnForge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("orderkit.flows.notify.due_events._ENDS_MAX", 2)
     files = {
         f"data/a/g-{day}/tombstone-2026112{day}T055124.yaml": tombstone(f"g-{day}")
         for day in (3, 1, 2)
     }
 
-    assert [end.order for end in reader(files)[0].read().ends] == ["g-2", "g-3"]
+    assert [end.order for end in read_ledger(forge, files).ends] == ["g-2", "g-3"]
 
 
 @pytest.mark.parametrize(
@@ -331,12 +336,12 @@ def test_of_very_many_ends_the_newest_are_told(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_file_that_cannot_be_read_costs_no_other_its_events(
-    path: str, text: str, told: str, caplog: pytest.LogCaptureFixture
+    path: str, text: str, told: str, forge: OwnForge, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = "data/b/garage-b/tombstone-20261123T055124.yaml"
 
     with caplog.at_level(logging.WARNING):
-        notes = reader({path: text, other: tombstone("garage-b")})[0].read()
+        notes = read_ledger(forge, {path: text, other: tombstone("garage-b")})
 
     assert [end.order for end in notes.ends] == ["garage-b"]
     assert all(team == TeamNotifications() for team in notes.teams.values())
@@ -344,9 +349,10 @@ def test_a_file_that_cannot_be_read_costs_no_other_its_events(
     assert bool(caplog.text) is bool(told)
 
 
-def test_a_platform_without_a_ledger_has_none_to_tell_of() -> None:
-    with pytest.raises(NotFoundError, match="no ledger on https://forge"):
-        LedgerReader(platform_of(None, forge=HeldFiles({}), clock=Then())).read()
+def test_a_platform_without_a_ledger_has_none_to_tell_of(forge: OwnForge) -> None:
+    platform = forge.platform(clock=Then())
+    with pytest.raises(NotFoundError, match=f"no ledger on {platform.forge.base_url}"):
+        LedgerReader(platform).read()
 
 
 # --- decisions

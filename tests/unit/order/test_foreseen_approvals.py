@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
-from peopleforge import CAROL, EVE, FRANK, people_forge, people_platform
+from faultproxy import FaultProxy
+from ownforge import CAROL, FRANK, GINA, US, OwnForge, SharedForge
+from peopleforge import entry_of, marked, people_platform, says
 
-from ground.errors import NotFoundError, TooManyCommitsError
-from ground.names import OrderId, RepoId, TeamName
+from ground.names import CommitSha, RepoId
 from orderkit.core.kit.approval_rules import Need
-from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.argocd.refreshing import Ancestry
 from orderkit.flows.forge_protection import (
     ForeignAccessError,
@@ -20,12 +25,15 @@ from orderkit.flows.forge_protection import (
 )
 from orderkit.flows.order.approvals import Asking, foreseen, hopeless
 from orderkit.ports.access import AccessGrant
-from orderkit.ports.forge import Webhook
+from orderkit.ports.forge import Forge, Webhook
+from orderkit_standins.forge.repositories import NewRepository
 
-ENTRY = OrderEntry(TeamName("ae86"), OrderId("garage-a"))
-TEAM = {"ae86": [("Eve", "owner"), ("deploy-key:ci:x", "write"), ("spy", "listen")]}
+TEAM = {"ae86": [("Gina", "owner")]}
+UNSEEN, STRANGE = ({"taken": {name: ["finance"]}} for name in ("members", "foreign_access"))
+HOOK = "http://service.example.com/hook"
+KEY = {"title": "ci", "fingerprint": "x", "read_only": False}
 FINANCE = {"finance": [FRANK, CAROL]}
-BY_EVE = Asking("user:default/eve")
+BY_EVE, BY_GINA = Asking("user:default/eve"), Asking("user:default/gina")
 
 
 def need(*by: str, count: int = 1) -> Need:
@@ -38,20 +46,20 @@ def need(*by: str, count: int = 1) -> Need:
         (BY_EVE, [], {}, ""),
         (BY_EVE, [need("team")], {"grants": {"ae86": [("frank", "write")]}}, ""),
         (BY_EVE, [need("team")], {"grants": {"ae86/garage-a": [("frank", "write")]}}, ""),
-        (BY_EVE, [need("platform")], {"grants": {"platform/ledger": [("frank", "read")]}}, ""),
+        (BY_EVE, [need("platform")], {"grants": {"platform/ledger": [("frank", "write")]}}, ""),
         (
-            BY_EVE,
+            BY_GINA,
             [need("team")],
             {"grants": TEAM},
-            "no one can give that approval now: 1 must, and only eve, who asks for it, is asked",
+            "no one can give that approval now: 1 must, and only gina, who asks for it, is asked",
         ),
         (Asking("user:default/frank"), [need("team")], {"grants": TEAM}, ""),
         (Asking("user:default/nobody"), [need("team")], {"grants": TEAM}, ""),
-        (Asking("user:default/frank", person=EVE), [need("team")], {"grants": TEAM}, "only eve"),
+        (Asking("user:default/frank", person=GINA), [need("team")], {"grants": TEAM}, "only gina"),
         (
             BY_EVE,
             [need("team")],
-            {"grants": {"ae86": [("orderkit", "owner")]}},
+            {},
             "no one can give that approval now: 1 must, and no one could",
         ),
         (
@@ -62,12 +70,12 @@ def need(*by: str, count: int = 1) -> Need:
         ),
         (BY_EVE, [need("group:default/finance", count=2)], {"groups": FINANCE}, ""),
         (BY_EVE, [need("group:default/finance", count=3)], {"groups": FINANCE}, "carol, frank"),
-        (BY_EVE, [need("group:default/finance")], {"unseen": {"finance"}}, ""),
-        (BY_EVE, [need("group:default/finance")], {"strange": {"finance"}}, "no one could"),
+        (BY_EVE, [need("group:default/finance")], UNSEEN, ""),
+        (BY_EVE, [need("group:default/finance")], STRANGE, "no one could"),
         (
             BY_EVE,
             [need("group:default/finance"), need("group:default/none")],
-            {"unseen": {"finance"}},
+            UNSEEN,
             "no one could",
         ),
         (BY_EVE, [need("team", "group:default/finance")], {"groups": FINANCE}, ""),
@@ -78,22 +86,31 @@ def need(*by: str, count: int = 1) -> Need:
     ],
 )
 def test_an_approval_that_no_one_can_give_is_foreseen(
-    asking: Asking, needs: list[Need], parts: dict[str, Any], warning: str
+    asking: Asking,
+    needs: list[Need],
+    parts: dict[str, Any],
+    warning: str,
+    *,
+    forge: OwnForge,
+    catalog: object,
 ) -> None:
-    of = people_platform(people_forge(**parts))
+    entry, ask = entry_of(forge), partial(marked, forge)
+    needs = [replace(each, by=tuple(map(ask, each.by))) for each in needs]
+    of = people_platform(forge, catalog, **parts)
+    if parts.get("grants") is TEAM:  # machines give no approval
+        of.forge.ensure_webhook(entry.team, Webhook(HOOK))
+        of = replace(of, forge=forge.proxied(says(f"/{entry.repository}/keys", [KEY])))
 
-    told = hopeless(of, ENTRY, needs, asking)
+    told = hopeless(of, entry, needs, asking)
 
     assert warning in told
     assert bool(told) is bool(warning)
-    sentences = foreseen(of, ENTRY, needs, asking)
+    sentences = foreseen(of, entry, needs, asking)
     assert sentences.endswith(told)
     assert bool(sentences) is bool(needs)
 
 
 # --- other ways in
-
-HOOK = "http://service.example.com/hook"
 
 
 @pytest.mark.parametrize(
@@ -105,66 +122,106 @@ HOOK = "http://service.example.com/hook"
         ("dave", "write", {"writers": ("Dave",)}, False),
         ("mallory", "admin", {"writers": ("mallory",)}, True),
         ("dave", "write", {"writers": None}, False),
-        ("deploy-key:ci:x", "write", {"writers": None}, True),
-        (f"webhook:{HOOK}", "listen", {}, False),
-        (f"webhook:{HOOK}", "listen", {"is_new": True}, False),
-        ("webhook:http://other.example.com", "listen", {}, False),
-        ("webhook:http://other.example.com", "listen", {"is_new": True}, True),
         ("carol", "owner", {}, False),
     ],
 )
-def test_a_way_in_is_foreign_unless_somebody_decided_on_it(
-    holder: str, right: str, options: dict[str, Any], is_foreign: object
+def test_a_person_who_has_a_way_in_is_foreign_unless_somebody_decided_on_it(
+    holder: str, right: str, options: dict[str, Any], is_foreign: object, forge: OwnForge
 ) -> None:
-    of = people_forge(grants={"ae86": [(holder, right)]})
-    platform = people_platform(of, webhook=Webhook(HOOK), adopted=frozenset({"Carol"}))
+    platform = people_platform(
+        forge, None, grants={"ae86": [(holder, right)]}, adopted=frozenset({"Carol"})
+    )
 
-    found = foreign_access(platform, "ae86", **{"writers": (), **options})
+    found = foreign_access(platform, forge.named("ae86"), **{"writers": (), **options})
 
-    assert bool(found) is is_foreign
+    assert [(grant.holder, grant.right) for grant in found] == [(holder, right)] * bool(is_foreign)
 
 
 @pytest.mark.parametrize(
-    ("target", "grants", "words", "hint"),
+    ("url", "is_new", "is_foreign"),
     [
-        ("ae86", [], "", ""),
+        (HOOK, False, False),
+        (HOOK, True, False),
+        ("http://other.example.com", False, False),
+        ("http://other.example.com", True, True),
+    ],
+)
+def test_a_webhook_is_foreign_where_it_was_before_us(
+    url: str, forge: OwnForge, *, is_new: bool, is_foreign: bool
+) -> None:
+    platform = people_platform(forge, None, own=["ae86"], webhook=Webhook(HOOK))
+    forge.client.ensure_webhook(forge.named("ae86"), Webhook(url))
+
+    found = foreign_access(platform, forge.named("ae86"), is_new=is_new)
+
+    assert [grant.holder for grant in found] == [f"webhook:{url}"] * is_foreign
+
+
+def test_a_deploy_key_that_may_write_is_foreign(forge: OwnForge) -> None:
+    platform, repo = people_platform(forge, None), entry_of(forge).repository
+    keyed = replace(platform, forge=forge.proxied(says(f"/{repo}/keys", [KEY])))
+
+    found = foreign_access(keyed, repo, writers=None)
+
+    assert [(grant.holder, grant.right) for grant in found] == [("deploy-key:ci:x", "write")]
+
+
+@pytest.mark.parametrize(
+    ("owners", "runner", "words", "hint"),
+    [
+        ([], "", "", ""),
         (
-            "ae86",
-            [("mallory", "owner"), ("a b", "admin")],
-            "organisation ae86 is not the platform's alone: mallory (owner), a b (admin)",
-            "remove them on the forge, or accept them: --adopt mallory,'a b'",
-        ),
-        (
-            RepoId("ae86", "garage-a"),
             [("mallory", "owner")],
-            "repository ae86/garage-a is not the platform's alone: mallory (owner)",
-            "remove them on the forge, or accept them: --adopt mallory",
+            "a b",
+            "organisation ae86 is not the platform's alone: mallory (owner), runner:a b:7 (write)",
+            "remove them on the forge, or accept them: --adopt mallory,'runner:a b:7'",
         ),
         (
-            "ae86",
-            [("runner:a,b:7", "admin")],
-            "organisation ae86 is not the platform's alone: runner:a,b:7 (admin)",
+            [],
+            "a,b",
+            "organisation ae86 is not the platform's alone: runner:a,b:7 (write)",
             "remove them on the forge",
         ),
     ],
 )
 def test_foreign_ways_in_are_refused_with_how_to_accept_them(
-    target: str | RepoId, grants: list[tuple[str, str]], words: str, hint: str
+    owners: list[tuple[str, str]], runner: str, words: str, hint: str, forge: OwnForge
 ) -> None:
+    platform = people_platform(forge, None, grants={"ae86": owners})
+    if runner:
+        runners = {"runners": [{"name": runner, "id": 7}]}
+        platform = replace(platform, forge=forge.proxied(says("/actions/runners", runners)))
     told = ("", "")
     try:
-        refuse_foreign_access(people_platform(people_forge(grants={str(target): grants})), target)
+        refuse_foreign_access(platform, forge.named("ae86"))
     except ForeignAccessError as error:
         told = (str(error), error.hint)
 
-    assert told == (words, hint)
+    assert (forge.plain(told[0]), told[1]) == (words, hint)
 
 
-def test_an_organisation_that_is_not_ours_is_refused() -> None:
-    of = people_platform(people_forge(strange={"ae86"}))
+def test_a_repository_of_somebody_is_refused_with_how_to_accept_its_owner(forge: OwnForge) -> None:
+    embedded = forge.shared.embedded
+    owner = embedded.accounts.ensure_user(forge.named("zoe"), "a-password")
+    made = embedded.repositories.create(owner, NewRepository("garage-a"))
+    us = embedded.accounts.find_user(US)
+    assert us
+    embedded.teams.set_collaborator(made.id, us.id, "admin")
 
-    with pytest.raises(ForeignAccessError, match="ae86 is not ours"):
-        refuse_foreign_access(of, "ae86")
+    with pytest.raises(ForeignAccessError) as refused:
+        refuse_foreign_access(forge.platform(), made.repo)
+
+    alone = "repository zoe/garage-a is not the platform's alone: zoe (owner)"
+    assert forge.plain(str(refused.value)) == alone
+    accept = "remove them on the forge, or accept them: --adopt zoe"
+    assert forge.plain(refused.value.hint) == accept
+
+
+def test_an_organisation_that_is_not_ours_is_refused(forge: OwnForge) -> None:
+    org = forge.org("ae86", owner="mallory")
+
+    with pytest.raises(ForeignAccessError, match=f"{org} belongs to somebody else"):
+        refuse_foreign_access(forge.platform(), org)
 
 
 def test_of_many_ways_in_some_are_named() -> None:
@@ -175,19 +232,37 @@ def test_of_many_ways_in_some_are_named() -> None:
     assert described(grants[:named]).endswith(f"u{named - 1} (owner)")
 
 
-class Compared:
-    """A forge that compares commits of two letters: the second has what the first has."""
+@dataclass(frozen=True)
+class History:
+    """Commits by letter: each of a, b, c, z has those before it; the forge shows not all of z."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+    repo: RepoId
+    commits: Mapping[str, CommitSha]
+    line: FaultProxy
+    forge: Forge
 
-    def compare(self, _repo: RepoId, base: str, head: str) -> list[str]:
-        self.asked.append((base, head))
-        if "x" in (base, head):
-            raise NotFoundError("no such commit")
-        if head == "z":
-            raise TooManyCommitsError("very many")
-        return [letter for letter in "abcd" if base < letter <= head]
+    def ancestry(self) -> Ancestry:
+        """Return one that knows nothing yet."""
+        self.line.log.clear()
+        return Ancestry(self.forge, self.repo)
+
+    def asked(self) -> list[tuple[str, str]]:
+        """Return the letters of each question for commits, in their order."""
+        letters = {commit: letter for letter, commit in self.commits.items()}
+        asked = re.findall(r"/compare/(\w+)\.\.\.(\w+)", "\n".join(self.line.log))
+        return [(letters[base], letters[head]) for base, head in asked]
+
+
+@pytest.fixture(scope="module")
+def history(one_forge: SharedForge) -> Iterator[History]:
+    with ExitStack() as undo:
+        own = OwnForge(one_forge, undo)
+        repo = RepoId(own.named("ae86"), "garage-a")
+        commits = {"a": own.repo(repo)}
+        commits |= {letter: own.write(repo, {"file": letter}) for letter in "bcz"}
+        commits["x"] = CommitSha("f" * 40)
+        line = own.proxy(says(f"/compare/{commits['b']}...{commits['z']}", {"total_commits": 9}))
+        yield History(repo, commits, line, own.client_of(url=line.url))
 
 
 @pytest.mark.parametrize(
@@ -203,23 +278,22 @@ class Compared:
     ],
 )
 def test_a_revision_contains_what_it_was_made_from(
-    revision: str, commit: str, contains: object
+    revision: str, commit: str, contains: object, history: History
 ) -> None:
-    forge: Any = Compared()
+    revision = history.commits.get(revision, revision)
 
-    assert Ancestry(forge, RepoId("a", "b")).contains(revision, commit) is contains
+    assert history.ancestry().contains(revision, history.commits[commit]) is contains
 
 
-def test_each_question_about_ancestry_is_asked_once() -> None:
-    forge: Any = Compared()
-    ancestry = Ancestry(forge, RepoId("a", "b"))
+def test_each_question_about_ancestry_is_asked_once(history: History) -> None:
+    a, b, c, x = (history.commits[letter] for letter in "abcx")
+    ancestry = history.ancestry()
 
-    answers = [
-        ancestry.has_more(*pair) for pair in (("c", "b"), ("c", "b"), ("x", "b"), ("b", "c"))
-    ]
+    answers = [ancestry.has_more(*pair) for pair in ((c, b), (c, b), (x, b), (b, c))]
 
     assert answers == [True, True, None, False]
-    assert forge.asked == [("b", "c"), ("b", "x"), ("c", "b")]
-    assert not ancestry.are_unrelated("b", "b")
-    assert not ancestry.are_unrelated("b", "c")
-    assert ancestry.are_unrelated("b", "x")
+    assert history.asked() == [("b", "c"), ("b", "x"), ("c", "b")]
+    assert not ancestry.are_unrelated(b, b)
+    assert not ancestry.are_unrelated(b, c)
+    assert not ancestry.are_unrelated(a, c)
+    assert ancestry.are_unrelated(b, x)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
-from heldfiles import HeldFiles
+from bareplatform import platform_of
+from countedforge import CountedForge
+from ownforge import OwnForge, Watched, unanswered
+from refusedreads import RefusedReads
 
-from ground.errors import InvalidInputError, NotFoundError, UnreachableError
-from ground.names import CommitSha, RepoId
+from ground.errors import InvalidInputError, NotFoundError
 from ground.objects.kube_objects import APPLICATION, TRACKING_ID, Kind, Manifest, ObjectKey
-from orderkit.core.kit.pack import definition_path, kit_path
+from orderkit.core.kit.pack import definition_path, kit_path, read_pack
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.order.budget_gate_check import GateRequest, Gates, UnknownGateError, team_of
 from orderkit_standins.cluster import EmbeddedCluster
@@ -29,22 +31,8 @@ FILES = {
 }
 
 
-class Silent(HeldFiles):
-    """A forge that gives no answer once somebody cut its line."""
-
-    is_cut = False
-
-    def head(self, repo: RepoId, branch: str = "main") -> CommitSha | None:
-        if self.is_cut:
-            raise UnreachableError("no answer")
-        return super().head(repo, branch)
-
-
-def forge(files: dict[str, str] | None = None) -> Silent:
-    return Silent({RepoId("platform", "pack"): FILES if files is None else files})
-
-
-KIND: Kind = Gates().kit(platform_of(None, forge=forge()), KIT).kind
+CONTENTS = {PurePosixPath(path): text.encode() for path, text in FILES.items()}
+KIND: Kind = read_pack(CONTENTS).kit(KIT).kind
 
 
 def xr(name: str, namespace: str, **meta: Any) -> Manifest:
@@ -74,8 +62,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
     found.close()
 
 
-def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(cluster: EmbeddedCluster) -> None:
-    platform, gates = platform_of(cluster, forge=forge()), Gates()
+def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    forge.repo(forge.pack, FILES)
+    platform, gates = forge.platform(cluster), Gates()
 
     def found(name: str, namespace: str = "") -> str | None:
         answer = gates.xr(platform, GateRequest(KIT, name, namespace))
@@ -92,8 +83,11 @@ def test_an_xr_is_found_by_its_name_if_one_namespace_has_it(cluster: EmbeddedClu
         found("two")
 
 
-def test_a_cluster_that_does_not_answer_leaves_a_gate_unknown(cluster: EmbeddedCluster) -> None:
-    silent = platform_of(Refusing(cluster, {KIND.kind}, UnreachableError), forge=forge())
+def test_a_cluster_that_does_not_answer_leaves_a_gate_unknown(
+    cluster: EmbeddedCluster, refused: RefusedReads, forge: OwnForge
+) -> None:
+    forge.repo(forge.pack, FILES)
+    silent = forge.platform(refused.of(cluster, {KIND.kind}, silent=True))
 
     for namespace in ("", "a"):
         with pytest.raises(UnknownGateError, match="cannot be read now"):
@@ -101,41 +95,45 @@ def test_a_cluster_that_does_not_answer_leaves_a_gate_unknown(cluster: EmbeddedC
 
 
 def test_a_kit_that_was_read_counts_while_the_forge_is_silent(
+    forge: OwnForge,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    forge.repo(forge.pack, FILES)
     hours = itertools.count(step=3_600)
-    monkeypatch.setattr(
-        "orderkit.flows.order.budget_gate_check.time.monotonic", lambda: float(next(hours))
-    )
-    gates, held = Gates(), forge()
-    platform = platform_of(None, forge=held)
+    clock = SimpleNamespace(monotonic=lambda: float(next(hours)))
+    monkeypatch.setattr("orderkit.flows.order.budget_gate_check.time", clock)
+    gates, line = Gates(), Watched()
+    platform = forge.platform(forge=forge.proxied(line))
 
     first = gates.kit(platform, KIT)
-    held.is_cut = True
+    line.next = unanswered(2)
 
     assert gates.kit(platform, KIT) == first
-    with pytest.raises(UnknownGateError, match=f"kit '{OTHER}' cannot be read now: no answer"):
+    silence = f"kit '{OTHER}' cannot be read now: {platform.forge.base_url} did not answer"
+    with pytest.raises(UnknownGateError, match=silence):
         gates.kit(platform, OTHER)
-    held.is_cut, held.files = False, {}
+    assert line.next == []
+    forge.client.delete_repo(forge.pack)
     with pytest.raises(NotFoundError):
         gates.kit(platform, KIT)
 
 
-def test_a_kit_is_read_once_in_a_while() -> None:
-    gates, held = Gates(), forge()
+def test_a_kit_is_read_once_in_a_while(forge: OwnForge) -> None:
+    forge.repo(forge.pack, FILES)
+    gates, counted = Gates(), CountedForge(forge.client, forge.pack)
     for _ in range(3):
-        gates.kit(platform_of(None, forge=held), KIT)
+        gates.kit(forge.platform(forge=counted), KIT)
 
-    assert held.reads["pack.yaml"] == 1
+    assert (counted.calls["head"], counted.calls["read"]) == (1, 3), "its three files"
 
 
-def test_a_kit_without_a_gate_has_none() -> None:
+def test_a_kit_without_a_gate_has_none(forge: OwnForge) -> None:
     text = FILES[str(kit_path(KIT))]
     shut = "\n".join(line for line in text.splitlines() if not line.startswith("  gate:"))
-    platform = platform_of(None, forge=forge({**FILES, str(kit_path(KIT)): shut}))
+    forge.repo(forge.pack, {**FILES, str(kit_path(KIT)): shut})
 
     with pytest.raises(NotFoundError, match="has no gate"):
-        Gates().kit(platform, KIT)
+        Gates().kit(forge.platform(), KIT)
 
 
 def owned(by: str, namespace: str = "a") -> Manifest:
@@ -155,7 +153,9 @@ def test_the_team_of_an_xr_is_the_project_that_delivers_it(
     assert team_of(platform_of(cluster).cluster, outer) == team
 
 
-def test_the_team_of_an_inner_xr_is_that_of_the_outermost(cluster: EmbeddedCluster) -> None:
+def test_the_team_of_an_inner_xr_is_that_of_the_outermost(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     live = cluster.get(ObjectKey(KIND, "one", "a"))
     assert live
     live["metadata"]["annotations"] = {TRACKING_ID: "garage-a:x"}
@@ -164,4 +164,4 @@ def test_the_team_of_an_inner_xr_is_that_of_the_outermost(cluster: EmbeddedClust
     assert team_of(platform_of(cluster).cluster, owned("one")) == "ae86"
     assert team_of(platform_of(cluster).cluster, owned("gone")) is None
     with pytest.raises(UnknownGateError, match="the XR's team cannot be read now"):
-        team_of(platform_of(Refusing(cluster, {KIND.kind}, UnreachableError)).cluster, owned("one"))
+        team_of(refused.of(cluster, {KIND.kind}, silent=True), owned("one"))

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from bareplatform import platform_of
+from refusedreads import RefusedReads
 
 from ground.errors import AccessError
 from ground.names import OrderId
@@ -128,11 +129,13 @@ def test_what_a_deletion_waits_for_is_told(cluster: EmbeddedCluster) -> None:
     assert Absence(platform, ORDER, [key("gone")], None).describe() == ""
 
 
-def test_a_secret_that_may_not_be_read_goes_with_its_owner(cluster: EmbeddedCluster) -> None:
+def test_a_secret_that_may_not_be_read_goes_with_its_owner(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     cluster.create(made(XR, "root"), owner="x")
-    secrets = Refusing(cluster, {"Secret"})
+    secrets = refused.of(cluster, {"Secret"})
 
     assert left(secrets, [ROOT, key("s", SECRET)], kit(SECRET)) == ["root: not deleted yet"]
     for keys, of in (([key("c")], None), ([ROOT], kit(CONFIG_MAP))):
         with pytest.raises(AccessError):
-            left(Refusing(cluster, {"ConfigMap"}), keys, of)
+            left(refused.of(cluster, {"ConfigMap"}), keys, of)

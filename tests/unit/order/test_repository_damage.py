@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
 
 from ground.errors import MovedError, NotFoundError, RefusedError
 from ground.names import BlobSha, CommitSha, OrderId, RepoId, TeamName, blob_sha

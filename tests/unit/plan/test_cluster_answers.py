@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clusteralone import Refusing
+from refusedreads import RefusedReads, forbidden
 
 from compositions.composed import RESOURCE_NAME_ANNOTATION
 from compositions.station import Selector
-from ground.errors import AccessError, UnreachableError
+from ground.errors import AccessError
 from ground.objects.kube_objects import CONFIG_MAP, Kind, Manifest, ObjectKey
 from orderkit.flows.composing.cluster_questions import (
     NOT_ASKED,
@@ -53,9 +53,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
     found.close()
 
 
-def test_an_order_is_looked_for_and_its_absence_is_told_apart(cluster: EmbeddedCluster) -> None:
+def test_an_order_is_looked_for_and_its_absence_is_told_apart(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     there, gone = config("here"), config("gone")
-    silent = Refusing(cluster, {"ConfigMap"}, UnreachableError)
+    silent = refused.of(cluster, {"ConfigMap"}, silent=True)
     absent = {"apiVersion": ABSENT.api_version, "kind": ABSENT.kind, "metadata": {"name": "a"}}
 
     found, unknowns = living(cluster, there)
@@ -64,10 +66,8 @@ def test_an_order_is_looked_for_and_its_absence_is_told_apart(cluster: EmbeddedC
     missing = ("the cluster does not have this order yet",)
     assert living(cluster, gone) == living(cluster, absent) == (None, missing)
     assert living(None, there) == (None, (NOT_ASKED,))
-    assert living(silent, there) == (
-        None,
-        ("the cluster could not be asked: ConfigMap: cannot be read",),
-    )
+    silence = f"no answer from the API server at {refused.proxy.url}: connection broken"
+    assert living(silent, there) == (None, (f"the cluster could not be asked: {silence}",))
 
 
 @pytest.mark.parametrize(
@@ -88,26 +88,30 @@ def test_a_station_gets_the_objects_that_it_asks_for(
     assert looked_up(None, selector) == []
 
 
-def test_a_station_sees_no_failure_and_the_plan_does(cluster: EmbeddedCluster) -> None:
+def test_a_station_sees_no_failure_and_the_plan_does(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     here = Selector("v1", "ConfigMap", "here", namespace="default")
     secret = Selector("v1", "Secret", "s", namespace="default")
-    questions = AnsweredQuestions(Refusing(cluster, {"Secret"}))
+    questions = AnsweredQuestions(refused.of(cluster, {"Secret"}))
 
     answers = [questions.look(here), questions.look(secret), questions.look(here)]
 
     assert [len(found) for found in answers] == [1, 0, 1]
     assert answers[2] is answers[0]
     assert [found["metadata"]["name"] for found in questions.objects] == ["here"]
-    with pytest.raises(AccessError, match="Secret: cannot be read"):
+    with pytest.raises(AccessError, match=forbidden("secrets")):
         questions.check()
     AnsweredQuestions(cluster).check()
 
 
-def test_an_object_of_a_kind_that_is_not_served_is_none(cluster: EmbeddedCluster) -> None:
+def test_an_object_of_a_kind_that_is_not_served_is_none(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     assert get(cluster, ObjectKey(ABSENT, "a")) is None
     assert get(None, ObjectKey(CONFIG_MAP, "here", "default")) is None
     with pytest.raises(AccessError):
-        get(Refusing(cluster, {"ConfigMap"}), ObjectKey(CONFIG_MAP, "here", "default"))
+        get(refused.of(cluster, {"ConfigMap"}), ObjectKey(CONFIG_MAP, "here", "default"))
 
 
 def test_what_an_xr_composes_is_found_by_name_without_what_others_own(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
-from heldfiles import HeldFiles
+from bareplatform import platform_of
+from faultproxy import open_proxy
+from ownforge import US, OwnForge
+from refusedreads import RefusedReads, forbidden
 
-from ground.errors import AccessError, OrderkitError, RefusedError, UnreachableError
-from ground.names import RepoId
-from orderkit.core.platform.neighbours import ReleaseVerdict
+from ground.errors import RefusedError, UnreachableError
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.platform.forge_kinds import GITEA
 from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.flows.install.doctor_checks import (
     check,
@@ -26,39 +27,7 @@ from orderkit.flows.install.findings import DoctorFinding
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.ports.requesters import Requester
 from orderkit_standins.cluster import EmbeddedCluster
-
-LEDGER = RepoId("platform", "ledger")
-
-
-@dataclass
-class Capabilities:
-    kind: str = "gitea"
-    report: str = "all of them"
-    title: str = "Gitea"
-
-
-@dataclass
-class Forge(HeldFiles):
-    """A forge that answers, or does not."""
-
-    error: OrderkitError | None = None
-    missing: tuple[str, ...] = ()
-    capabilities: Capabilities = field(default_factory=Capabilities)
-    credentials_source: str = "a file"
-
-    def version(self) -> str:
-        if self.error:
-            raise self.error
-        return "1.25.0"
-
-    def user(self) -> str:
-        return "orderkit"
-
-    def missing_rights(self, _repo: RepoId) -> tuple[str, ...]:
-        return self.missing
-
-    def judge_release(self) -> ReleaseVerdict:
-        return ReleaseVerdict("1.25.0", "tested", "1.25.0 is tested")  # type: ignore[arg-type]  # a word
+from orderkit_standins.forge.api.calls import VERSION
 
 
 @pytest.fixture
@@ -68,43 +37,76 @@ def cluster(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     opened.close()
 
 
-def forge(*paths: str, **parts: Any) -> Forge:
-    return Forge({LEDGER: dict.fromkeys(paths, "")}, **parts)
-
-
 def said(finding: DoctorFinding) -> tuple[str, str, str]:
     return finding.verdict, finding.detail, finding.advice
 
 
+def test_the_forge_is_told_with_its_release_and_our_account(forge: OwnForge) -> None:
+    platform = forge.platform()
+    forge.repo(forge.ledger)
+    url = platform.forge.base_url
+
+    told = {name: said(found(name, platform)) for name in ("forge", "capabilities", "rights")}
+
+    assert told == {
+        "forge": ("ok", f"{url}, version {VERSION}, as {US}", ""),
+        "capabilities": ("ok", GITEA.report, ""),
+        "rights": ("ok", f"may write to {forge.ledger}", ""),
+    }
+
+
+def unknown(forge: OwnForge) -> GiteaForge:
+    """Return a client with credentials that the forge does not know."""
+    client = GiteaForge(forge.shared.url, token="nobody's", source="a file")
+    return forge.undo.enter_context(client)
+
+
+def blind(forge: OwnForge) -> GiteaForge:
+    """Return a client whose token may only read."""
+    return forge.client_of(scopes=("read:repository", "write:organization"), source="a file")
+
+
+def stopped(forge: OwnForge) -> GiteaForge:
+    """Return a client of a forge that does not run."""
+    with open_proxy(forge.shared.url) as proxy:
+        return forge.client_of(url=proxy.url)
+
+
+def test_a_forge_that_cannot_be_used_is_told_with_what_to_do(forge: OwnForge) -> None:
+    bad, gone = unknown(forge), stopped(forge)
+
+    refused = said(found("forge", forge.platform(forge=bad)))
+    silent = said(found("forge", forge.platform(forge=gone)))
+
+    asking = f"ask {bad.base_url} for its version"
+    assert refused == (
+        "fail",
+        f"bad credentials: {asking}: 401 invalid username, password or token",
+        "check the token or password, and that it is not expired",
+    )
+    assert silent == (
+        "fail",
+        f"nobody answers at {gone.base_url}",
+        "is the platform up? orderkit up",
+    )
+
+
+def test_rights_that_are_missing_are_named(forge: OwnForge) -> None:
+    forge.repo(forge.ledger)
+
+    assert said(found("rights", forge.platform(forge=blind(forge)))) == (
+        "fail",
+        "missing: scope write:repository, scope write:issue",
+        "create a token with these scopes for a user who may write there (docs/forge.md)",
+    )
+
+
 @pytest.mark.parametrize(
-    ("name", "of", "told"),
+    ("orders", "told"),
     [
-        ("forge", forge(), ("ok", "https://forge.example.com, version 1.25.0, as orderkit", "")),
+        (["a/garage-x"], ("ok", "{ledger} at {commit}", "")),
         (
-            "forge",
-            forge(error=AccessError("you may not", hint="make a token")),
-            ("fail", "you may not", "make a token"),
-        ),
-        (
-            "forge",
-            forge(error=UnreachableError("no answer", hint="start it")),
-            ("fail", "no answer", "start it"),
-        ),
-        ("capabilities", forge(), ("ok", "all of them", "")),
-        ("rights", forge(), ("ok", "may write to platform/ledger", "")),
-        (
-            "rights",
-            forge(missing=("a", "b")),
-            (
-                "fail",
-                "missing: a, b",
-                "create a token with these scopes for a user who may write there (docs/forge.md)",
-            ),
-        ),
-        ("ledger", forge("apps/a/garage-x.yaml"), ("ok", "platform/ledger at cccccccc", "")),
-        (
-            "ledger",
-            forge("apps/a/garage-x.yaml", "apps/b/garage-x.yaml", "apps/b/garage-y.yaml"),
+            ["a/garage-x", "b/garage-x", "b/garage-y"],
             (
                 "fail",
                 "several teams have the same order: garage-x",
@@ -112,26 +114,31 @@ def said(finding: DoctorFinding) -> tuple[str, str, str]:
             ),
         ),
         (
-            "ledger",
-            Forge({}),
+            [],
             (
                 "fail",
-                "platform/ledger: no ledger on https://forge.example.com",
+                "{ledger}: no ledger on {url}",
                 "the platform is not bootstrapped: 'orderkit up' does it for the embedded one",
             ),
         ),
     ],
 )
-def test_a_check_of_the_forge_says_what_it_found(
-    name: str, of: Forge, told: tuple[str, str, str]
+def test_a_ledger_is_told_by_its_head_unless_teams_share_an_order(
+    orders: list[str], told: tuple[str, str, str], forge: OwnForge
 ) -> None:
-    assert said(found(name, platform_of(None, forge=of))) == told
+    files = {f"apps/{order}.yaml": "" for order in orders}
+    commit = forge.repo(forge.ledger, files)[:8] if files else ""
+
+    verdict, detail, advice = told
+    detail = detail.format(ledger=forge.ledger, url=forge.client.base_url, commit=commit)
+    assert said(found("ledger", forge.platform())) == (verdict, detail, advice)
 
 
-def test_whose_credentials_failed_is_told_of_those_only() -> None:
-    refused = found("forge", platform_of(None, forge=forge(error=AccessError("no"))))
-    silent = found("forge", platform_of(None, forge=forge(error=UnreachableError("no"))))
-    weak = found("rights", platform_of(None, forge=forge(missing=("a",))))
+def test_whose_credentials_failed_is_told_of_those_only(forge: OwnForge) -> None:
+    forge.repo(forge.ledger)
+    refused = found("forge", forge.platform(forge=unknown(forge)))
+    silent = found("forge", forge.platform(forge=stopped(forge)))
+    weak = found("rights", forge.platform(forge=blind(forge)))
 
     sources = [finding.source for finding in (refused, silent, weak)]
     assert sources == ["credentials from a file", "", "credentials from a file"]
@@ -156,15 +163,15 @@ def test_a_check_is_made_if_it_can_tell_something_new(
     assert is_known_without(name, unusable) is is_known
 
 
-def test_what_needs_a_forge_that_cannot_be_used_is_left_out(cluster: EmbeddedCluster) -> None:
-    of = forge(error=UnreachableError("no answer"))
+def test_what_needs_a_forge_that_cannot_be_used_is_left_out(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    platform = forge.platform(cluster, forge=stopped(forge))
 
-    findings = {
-        each.check: each
-        for each in check(platform_of(cluster, forge=of), without=("portal", "service"))
-    }
+    findings = {each.check: each for each in check(platform, without=("portal", "service"))}
 
-    assert findings["forge"].detail == "no answer; what needs the forge is not checked"
+    silence = f"nobody answers at {platform.forge.base_url}"
+    assert findings["forge"].detail == f"{silence}; what needs the forge is not checked"
     assert "rights" not in findings
     assert findings["cluster"].verdict == "fail"
     assert said(findings["portal"]) == ("ok", "platform.yaml has no spec.portal", "")
@@ -175,7 +182,9 @@ def test_what_needs_a_forge_that_cannot_be_used_is_left_out(cluster: EmbeddedClu
 WEBHOOK = ChannelSettings("webhook", url="https://ci.example.com/hook")
 
 
-def test_what_was_given_up_is_told_by_channel(cluster: EmbeddedCluster) -> None:
+def test_what_was_given_up_is_told_by_channel(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     settings = NotificationSettings(channels={"chat": WEBHOOK, "mail": WEBHOOK})
     platform = platform_of(cluster)
     quiet = check_notifications(platform.cluster, settings)
@@ -192,12 +201,12 @@ def test_what_was_given_up_is_told_by_channel(cluster: EmbeddedCluster) -> None:
     assert lost.detail == (
         "not delivered for a day: chat: 2, last 'ready' of garage-b at 2026-11-24 (no answer)"
     )
-    silent = platform_of(Refusing(cluster, {"ConfigMap"}))
-    assert said(check_notifications(silent.cluster, settings))[:2] == (
+    unread = refused.of(cluster, {"ConfigMap"})
+    assert said(check_notifications(unread, settings))[:2] == (
         "warn",
-        "ConfigMap: cannot be read",
+        forbidden("configmaps"),
     )
-    none = check_notifications(silent.cluster, NotificationSettings())
+    none = check_notifications(unread, NotificationSettings())
     assert said(none) == ("ok", "platform.yaml has no channels", "")
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusteralone import Refusing, platform_of
+from ownforge import OwnForge, Watched, unanswered
+from peopleforge import says
+from refusedreads import RefusedReads
 
-from ground.errors import AccessError, OrderkitError, UnreachableError
+from ground.errors import UnreachableError
 from ground.objects.kube_objects import Manifest
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.adapters.gitea.reading import judge_gitea
+from orderkit.adapters.github import GitHubForge
+from orderkit.adapters.gitlab import GitLabForge
 from orderkit.core.platform.installation import Installation
-from orderkit.core.platform.neighbours import ReleaseVerdict
 from orderkit.flows.install.findings import (
     argocd_release,
     check_releases,
@@ -22,43 +27,8 @@ from orderkit.flows.install.findings import (
 )
 from orderkit_standins.cluster import EmbeddedCluster
 
-
-@dataclass
-class Capabilities:
-    kind: str
-
-
-@dataclass
-class Forge:
-    """A forge of a kind, with a release or without an answer."""
-
-    kind: str = "gitea"
-    error: OrderkitError | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(self.kind)
-
-    def judge_release(self) -> ReleaseVerdict:
-        if self.error:
-            raise self.error
-        return ReleaseVerdict("1.0", "too old", "1.0 is too old", "upgrade it")
-
-
-@dataclass
-class Versioned:
-    """A cluster of a release, as real ones answer."""
-
-    cluster: Any
-    told: str | OrderkitError = "v1.34.1"
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.cluster, name)
-
-    def version(self) -> str:
-        if isinstance(self.told, OrderkitError):
-            raise self.told
-        return self.told
+KNOWN = "v1.34.1"
+"""As real ones answer."""
 
 
 @pytest.fixture
@@ -76,11 +46,19 @@ def names(platform: Any, *without: str) -> dict[str, str]:
     return {f.check: f.verdict for f in check_releases(platform, without=without)}
 
 
-@pytest.mark.parametrize("kind", ["gitea", "github", "gitlab"])
+CLIENTS: dict[str, Callable[..., Any]] = {
+    "gitea": GiteaForge,
+    "github": GitHubForge,
+    "gitlab": partial(GitLabForge, group="platform"),
+}
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
 def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
-    kind: str, cluster: EmbeddedCluster
+    kind: str, cluster: EmbeddedCluster, forge: OwnForge
 ) -> None:
-    platform = platform_of(cluster, forge=Forge(kind))
+    client = forge.undo.enter_context(CLIENTS[kind](forge.shared.url, token="a-token"))
+    platform = forge.platform(cluster, forge=client)
     every = ["kubernetes-release", "argocd-release", "crossplane-release", "backstage-release"]
 
     assert [*names(platform)] == [f"{kind}-release", *every]
@@ -88,33 +66,38 @@ def test_a_server_that_cannot_be_used_is_not_asked_for_its_release(
     assert [*names(platform, "cluster")] == [f"{kind}-release", "backstage-release"]
 
 
-def test_a_release_that_is_not_told_or_too_old_is_a_finding(cluster: EmbeddedCluster) -> None:
-    silent = UnreachableError("no answer", hint="start it")
+def test_a_release_that_is_not_told_or_too_old_is_a_finding(
+    cluster: EmbeddedCluster, forge: OwnForge, refused: RefusedReads
+) -> None:
+    hidden = refused.of(cluster, {"version"}, silent=True)
+    old = forge.proxied(says("/version", {"version": "1.0.0"}))
+    silent = forge.proxied(Watched(unanswered(2), "/version"))
+    with pytest.raises(UnreachableError) as lost:
+        silent.version()
 
-    told = list(check_releases(platform_of(Versioned(cluster, silent), forge=Forge())))
-    first = next(check_releases(platform_of(cluster, forge=Forge(error=silent))))
+    told = list(check_releases(forge.platform(hidden, forge=old)))
+    first = next(check_releases(forge.platform(cluster, forge=silent)))
 
-    assert (told[0].verdict, told[0].detail, told[0].advice) == (
-        "fail",
-        "1.0 is too old",
-        "upgrade it",
-    )
+    assert (told[0].verdict, told[0].detail) == ("fail", judge_gitea("1.0.0").report)
+    assert "Gitea 1.0.0 is older than" in told[0].detail
+    assert told[0].advice == judge_gitea("1.0.0").hint
+    assert told[0].advice
     assert [finding.verdict for finding in told[1:4]] == ["warn"] * 3
     assert (first.verdict, first.detail, first.advice) == (
         "warn",
-        "the version is not known: no answer",
-        "start it",
+        f"the version is not known: {lost.value}",
+        lost.value.hint,
     )
 
 
 def test_an_api_server_that_may_not_be_asked_has_an_unknown_release(
-    cluster: EmbeddedCluster,
+    cluster: EmbeddedCluster, refused: RefusedReads
 ) -> None:
-    def basis(told: str | OrderkitError) -> str:
-        return str(kubernetes_release(platform_of(Versioned(cluster, told)).cluster).basis)
+    asked = kubernetes_release(refused.of(cluster, version=KNOWN))
+    hidden = kubernetes_release(refused.of(cluster, {"version"}))
 
-    assert (basis(AccessError("no")), basis("v1.34.1")) != (basis("v1.34.1"), basis("v1.34.1"))
-    assert basis(AccessError("no")) == "unknown"
+    assert (asked.version, asked.basis != "unknown") == (KNOWN, True)
+    assert hidden.basis == "unknown"
 
 
 def workload(name: str, image: str, namespace: str, kind: str = "Deployment") -> Manifest:
@@ -132,7 +115,9 @@ def workload(name: str, image: str, namespace: str, kind: str = "Deployment") ->
     }
 
 
-def test_the_oldest_image_tells_the_release(cluster: EmbeddedCluster) -> None:
+def test_the_oldest_image_tells_the_release(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     for name, image, kind in (
         ("server", "quay.io/argoproj/argocd:v3.2.1@sha256:abc", "Deployment"),
         ("controller", "quay.io/argoproj/argocd:v3.1.9", "StatefulSet"),
@@ -140,23 +125,24 @@ def test_the_oldest_image_tells_the_release(cluster: EmbeddedCluster) -> None:
         ("latest", "quay.io/argoproj/argocd:latest", "Deployment"),
     ):
         cluster.create(workload(name, image, "argocd", kind), owner="x")
-    whole = platform_of(Versioned(cluster))
 
-    unread = platform_of(Versioned(Refusing(cluster, {"StatefulSet"})))
+    whole = argocd_release(refused.of(cluster, version=KNOWN), Installation())
+    unread = argocd_release(refused.of(cluster, {"StatefulSet"}, version=KNOWN), Installation())
 
-    assert argocd_release(whole.cluster, Installation()).version == "v3.1.9"
-    assert argocd_release(unread.cluster, Installation()).version == "v3.2.1"
+    assert (whole.version, unread.version) == ("v3.1.9", "v3.2.1")
 
 
-def test_labels_tell_the_release_where_no_image_does(cluster: EmbeddedCluster) -> None:
+def test_labels_tell_the_release_where_no_image_does(
+    cluster: EmbeddedCluster, refused: RefusedReads
+) -> None:
     cluster.create(workload("server", "mirror/argo@sha256:abc", "argocd"), owner="x")
-    platform = platform_of(Versioned(cluster))
+    known = refused.of(cluster, version=KNOWN)
 
-    assert argocd_release(platform.cluster, Installation()).version == "v0.1.0"
-    assert crossplane_release(platform.cluster, Installation()).version == ""
+    assert argocd_release(known, Installation()).version == "v0.1.0"
+    assert crossplane_release(known, Installation()).version == ""
 
 
 def test_what_the_embedded_cluster_replaces_has_no_release(cluster: EmbeddedCluster) -> None:
-    found = crossplane_release(platform_of(cluster).cluster, Installation())
+    found = crossplane_release(cluster, Installation())
 
     assert (found.basis, found.detail) == ("embedded", "embedded: Orderkit replaces Crossplane")

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
-from heldfiles import HeldFiles
+from bareplatform import platform_of
+from countedforge import CountedForge
+from faultproxy import Decision, Falsehood, Fault
+from ownforge import OwnForge, Watched, unanswered
+from rivals import Rival
 
-from ground.errors import (
-    AccessError,
-    InProgressError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from ground.errors import InProgressError, InvalidInputError
 from ground.names import RepoId
+from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.platform.webhook_key import GITHUB_PREFIX, HEADER, hook_key, signature
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import UnprovedError
@@ -184,26 +182,7 @@ class Model:
         self.asked.append("reread")
 
 
-class Pulls(HeldFiles):
-    """A forge whose open pull requests are listed, or cannot be."""
-
-    def __init__(self, *errors: Exception) -> None:
-        super().__init__({})
-        self.errors, self.asked = iter(errors), list[RepoId]()
-
-    @property
-    def tries(self) -> int:
-        return len(self.asked)
-
-    def pulls(self, repo: RepoId, **_options: Any) -> tuple[Any, ...]:
-        self.asked.append(repo)
-        error = next(self.errors, None)
-        if error is not None:
-            raise error
-        return ()
-
-
-def served(forge: Any, clock: Patient | None = None) -> Service:
+def served(forge: Any = None, clock: Patient | None = None) -> Service:
     nothing: Any = None
     model: Any = Model()
     platform = platform_of(None, forge=forge, clock=clock or Patient())
@@ -228,51 +207,71 @@ def finished() -> None:
             thread.join(20)
 
 
+def about(repo: RepoId) -> ServiceRequest:
+    """Return what the forge delivers after a push to a repository's main."""
+    return delivery("push", {"repository": {"full_name": str(repo)}, "ref": "refs/heads/main"})
+
+
+def answering(own: OwnForge, *decisions: Decision) -> GiteaForge:
+    """Return a client whose first requests for pull requests get these answers."""
+    return own.proxied(Watched([*decisions], "/pulls"))
+
+
+ARCHIVED = Decision(Fault.REFUSE_BEFORE, Falsehood(423, b'{"message":"it is archived"}'))
+
+
 @pytest.mark.parametrize(
-    ("errors", "state", "tries", "slept"),
+    ("client", "is_there", "state", "tries", "slept"),
     [
-        ([], "", 1, 0),
-        ([UnreachableError("no"), UnreachableError("no")], "", 3, 2),
-        ([UnreachableError("no")] * 3, "lost", 3, 2),
-        ([AccessError("no")], "lost", 1, 0),
-        ([NotFoundError("no")], "ignored", 1, 0),
-        ([RefusedError("no")], "ignored", 1, 0),
-        ([ZeroDivisionError()], "bug", 1, 0),
+        (lambda own: own.client, True, "", 1, 0),
+        (lambda own: answering(own, *unanswered(2)), True, "", 3, 2),
+        (lambda own: answering(own, *unanswered(3)), True, "lost", 3, 2),
+        (lambda own: own.client_of(scopes=("write:user",)), True, "lost", 1, 0),
+        (lambda own: own.client, False, "ignored", 1, 0),
+        (lambda own: answering(own, ARCHIVED), True, "ignored", 1, 0),
+        (lambda own: Rival(own.client, "pulls", lambda: 1 / 0), True, "bug", 1, 0),
     ],
+    ids=["fine", "silent twice", "silent", "no right", "no repository", "refused", "a bug"],
 )
 def test_what_fails_for_a_delivery_is_tried_again_and_counted(
-    errors: list[Exception], state: str, tries: int, slept: int
+    client: Callable[[OwnForge], Any],
+    state: str,
+    tries: int,
+    slept: int,
+    forge: OwnForge,
+    *,
+    is_there: bool,
 ) -> None:
-    forge, clock, desk = Pulls(*errors), Patient(), PullPlans()
-    service = served(forge, clock)
+    repo = RepoId(forge.named("ae86"), "garage-a")
+    if is_there:
+        forge.empty(repo)
+    counted, clock, desk = CountedForge(client(forge), repo), Patient(), PullPlans()
+    service = served(counted, clock)
 
-    call = delivery("push", PUSH)
+    call = about(repo)
     answer = desk.post(service, call)
     finished()
 
-    assert (answer.status, answer.body) == (
-        202,
-        {"state": "queued", "repository": "ae86/garage-a"},
-    )
-    assert (forge.tries, clock.slept) == (tries, slept)
+    assert (answer.status, answer.body) == (202, {"state": "queued", "repository": str(repo)})
+    assert (counted.calls["pulls"], clock.slept) == (tries, slept)
     told = [line for line in service.metrics.text().splitlines() if "pull_plans_total{" in line]
     assert told == [f'orderkit_pull_plans_total{{state="{state}"}} 1'] * bool(state)
     assert desk.under_way() == (0, 0)
-    assert (call.audit_fields["repository"], call.audit_fields["pull"]) == (str(REPO), "all")
-    assert service.model.asked == ["look at ae86/garage-a"]  # type: ignore[attr-defined]  # ours
+    assert (call.audit_fields["repository"], call.audit_fields["pull"]) == (str(repo), "all")
+    assert service.model.asked == [f"look at {repo}"]  # type: ignore[attr-defined]  # ours
 
 
 def test_a_delivery_that_changes_no_plan_is_answered_and_forgotten() -> None:
     call = delivery("star", {})
 
-    answer = PullPlans().post(served(Pulls()), call)
+    answer = PullPlans().post(served(), call)
 
     assert (answer.status, answer.body["state"]) == (200, "ignored")
     assert call.audit_fields == {"caller": "forge", "via": "the webhook's signature"}
 
 
 def test_a_push_to_the_pack_has_the_model_read_again() -> None:
-    service = served(Pulls())
+    service = served()
     pack = {"repository": {"full_name": "platform/pack"}, "ref": "refs/heads/main"}
 
     PullPlans(workers=0).post(service, delivery("push", pack))
@@ -293,7 +292,7 @@ def test_a_delivery_that_is_not_signed_with_our_key_is_refused(
     signed: str, more: dict[str, str], name: str
 ) -> None:
     with pytest.raises(UnprovedError, match=f"{name} is missing or wrong"):
-        PullPlans().post(served(Pulls()), delivery("push", PUSH, signed, **more))
+        PullPlans().post(served(), delivery("push", PUSH, signed, **more))
 
 
 def test_a_delivery_of_github_is_proved_by_its_own_header() -> None:
@@ -302,11 +301,11 @@ def test_a_delivery_of_github_is_proved_by_its_own_header() -> None:
     headers = {"x-github-event": "push", "x-hub-signature-256": proof}
     of_github = ServiceRequest(None, {}, {}, {}, raw=call.raw, headers=headers)
 
-    assert PullPlans(workers=0).post(served(Pulls()), of_github).status == 202
+    assert PullPlans(workers=0).post(served(), of_github).status == 202
 
 
 def test_a_desk_takes_so_many_pull_requests_and_the_same_one_once() -> None:
-    desk, service = PullPlans(waiting_max=2, workers=0), served(Pulls())
+    desk, service = PullPlans(waiting_max=2, workers=0), served()
 
     def post(number: int) -> str:
         call = delivery("pull_request", {**PULL, "number": number})
@@ -318,57 +317,53 @@ def test_a_desk_takes_so_many_pull_requests_and_the_same_one_once() -> None:
         post(3)
 
 
-class Stuck(Pulls):
-    """A forge that does not answer about one repository until it may."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.may_answer, self.answered = threading.Event(), threading.Event()
-
-    def pulls(self, repo: RepoId, **options: Any) -> tuple[Any, ...]:
-        if repo == REPO:
-            assert self.may_answer.wait(20)
-        else:
-            self.answered.set()
-        return super().pulls(repo, **options)
+WAITING = Decision(Fault.HOOK_BEFORE)
 
 
-def test_a_run_that_does_not_return_is_given_up_and_the_next_one_begins() -> None:
-    forge, desk = Stuck(), PullPlans(workers=1, limit_s=0.05)
-    service = served(forge)
-    other = {"repository": {"full_name": "b/garage-b"}, "ref": "refs/heads/main"}
+def test_a_run_that_does_not_return_is_given_up_and_the_next_one_begins(forge: OwnForge) -> None:
+    repo, other = (RepoId(forge.named(team), "garage-x") for team in "ab")
+    for each in (repo, other):
+        forge.empty(each)
+    may_answer = threading.Event()
+    plan = Watched([WAITING, Decision(), WAITING], "/pulls", act=lambda: may_answer.wait(20))
+    desk, service = PullPlans(workers=1, limit_s=1.0), served(forge.proxied(plan))
 
-    desk.post(service, delivery("push", PUSH))
-    desk.post(service, delivery("push", other))
-    is_answered = forge.answered.wait(20)
+    desk.post(service, about(repo))
+    desk.post(service, about(other))
+    asked = [plan.asked.get(timeout=20) for _ in range(2)]
     for _ in range(2_000):
         figures = service.metrics.text()
         if "stuck" in figures:
             break
         threading.Event().wait(0.005)
-    again = desk.post(service, delivery("push", PUSH)).body["state"]
-    forge.may_answer.set()
+    again = desk.post(service, about(repo)).body["state"]
+    may_answer.set()
     finished()
 
-    assert is_answered
+    assert [str(each) in path for each, path in zip((repo, other), asked, strict=True)] == [
+        True
+    ] * 2
     assert 'orderkit_pull_plans_total{state="stuck"} 1' in figures
     assert again == "queued"
     assert desk.under_way() == (0, 0)
 
 
-def test_a_push_during_a_run_is_looked_at_once_more() -> None:
-    forge, desk = Stuck(), PullPlans(workers=1)
-    service = served(forge)
+def test_a_push_during_a_run_is_looked_at_once_more(forge: OwnForge) -> None:
+    repo, may_answer = RepoId(forge.named("ae86"), "garage-a"), threading.Event()
+    forge.empty(repo)
+    plan = Watched([WAITING], "/pulls", act=lambda: may_answer.wait(20))
+    counted, desk = CountedForge(forge.proxied(plan), repo), PullPlans(workers=1)
+    service = served(counted)
 
     def post() -> str:
-        return str(desk.post(service, delivery("push", PUSH)).body["state"])
+        return str(desk.post(service, about(repo)).body["state"])
 
     states = [post()]
     while desk.under_way() != (0, 1):
         threading.Event().wait(0.005)
     states += [post(), post()]
-    forge.may_answer.set()
+    may_answer.set()
     finished()
 
     assert states == ["queued", "waiting", "waiting"]
-    assert forge.tries == 2
+    assert counted.calls["pulls"] == 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
-from heldfiles import HeldFiles
+from ownforge import OwnForge, SharedForge
 
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from ground.names import OrderId, RepoId, TeamName
@@ -16,7 +16,7 @@ from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderQuery
 from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.core.platform.service_access import RIGHTS, Right
-from orderkit.ports.access import Repository
+from orderkit.flows.platform import Platform
 from orderkit.ports.requesters import Requester, UnprovedError
 from orderkit.web.approval_handlers import post_approval
 from orderkit.web.callers import Caller, CallerAccess
@@ -27,7 +27,6 @@ from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
 from orderkit.web.order_handlers import entry_for, must_propose, order_query
 from orderkit.web.view_handlers import get_statement, get_team
 
-LEDGER = RepoId("platform", "ledger")
 ACCESS = CallerAccess("s", "X")
 
 
@@ -45,31 +44,23 @@ def record(order: str, **parts: Any) -> str:
 
 
 FILES = {
-    "teams/ae86.yaml": "",
+    "teams/toyota.yaml": "",
     "teams/other.yaml": "",
-    "apps/ae86/garage-lives.yaml": "",
-    "apps/ae86/garage-ends.yaml": "",
-    "data/ae86/garage-ends/end.yaml": record("garage-ends", ended_at="", step="removing"),
-    "data/ae86/garage-gone/tombstone-20261122T055124.yaml": record("garage-gone"),
-    "data/ae86/garage-gone/tombstone-20261123T055124.yaml": record(
+    "apps/toyota/garage-lives.yaml": "",
+    **{
+        f"{place}/garage-{name}{file}": text
+        for name in ("ends", "hidden", "lost")
+        for place, file, text in (
+            ("apps/toyota", ".yaml", ""),
+            ("data/toyota", "/end.yaml", record(f"garage-{name}", ended_at="", step="removing")),
+        )
+    },
+    "data/toyota/garage-gone/tombstone-20261122T055124.yaml": record("garage-gone"),
+    "data/toyota/garage-gone/tombstone-20261123T055124.yaml": record(
         "garage-gone", repository="delete", survives=("a bucket",)
     ),
-    "data/ae86/garage-kept/tombstone-20261123T055124.yaml": record("garage-kept"),
+    "data/toyota/garage-kept/tombstone-20261123T055124.yaml": record("garage-kept"),
 }
-
-
-@dataclass
-class Held(HeldFiles):
-    """With repositories of orders: public, unless they are named."""
-
-    private: frozenset[str] = frozenset()
-    missing: frozenset[str] = frozenset()
-
-    def repo(self, repo: RepoId) -> Repository | None:
-        if repo.name in self.missing:
-            return None
-        is_private = repo.name in self.private
-        return Repository(repo, "main", False, False, is_private, "", "", "")  # noqa: FBT003
 
 
 @dataclass
@@ -82,12 +73,35 @@ class Model:
         self.rereads.append("reread")
 
 
-def service(files: Mapping[str, str] | None = None, **options: Any) -> Service:
-    forge = Held({LEDGER: {**FILES, **(files or {})}}, **options.pop("forge", {}))
-    streams: Any = None
-    model: Any = Model()
-    platform = platform_of(None, forge=forge)
-    return Service(platform, ServiceOptions(ACCESS, **options), Metrics(), model, streams)
+@pytest.fixture(scope="module")
+def whole(one_forge: SharedForge) -> Iterator[Platform]:
+    """A platform whose ledger has `FILES`; of its orders' repositories one is lost, one private."""
+    with ExitStack() as undo:
+        own = OwnForge(one_forge, undo)
+        own.repo(own.ledger, FILES)
+        for name in ("lives", "ends", "hidden", "gone", "kept"):
+            repo = RepoId("toyota", f"garage-{name}")
+            own.client.ensure_org(repo.owner)
+            own.client.ensure_repo(repo, description="", private=name == "hidden")
+        yield own.platform()
+
+
+Serving = Callable[..., Service]
+
+
+@pytest.fixture
+def service(whole: Platform, forge: OwnForge) -> Serving:
+    """Return a service, of another ledger if it is to have more files."""
+
+    def serve(files: Mapping[str, str] | None = None, **options: Any) -> Service:
+        streams: Any = None
+        model: Any = Model()
+        if files:
+            forge.repo(forge.ledger, {**FILES, **files})
+        platform = forge.platform() if files else whole
+        return Service(platform, ServiceOptions(ACCESS, **options), Metrics(), model, streams)
+
+    return serve
 
 
 PORTAL = Caller(ACCESS, portal=True, proof=None)
@@ -123,10 +137,10 @@ def told(act: Any) -> str:
             "NotFoundError: no order 'garage-none' in the ledger",
             "NotFoundError: no order 'garage-none' in the ledger",
         ),
-        (member("ae86"), "garage-lives", "", ""),
-        (member("ae86"), "garage-gone", "", "RefusedError: {}garage-gone'"),
+        (member("toyota"), "garage-lives", "", ""),
+        (member("toyota"), "garage-gone", "", "RefusedError: {}garage-gone'"),
         (
-            member("ae86"),
+            member("toyota"),
             "garage-none",
             "RefusedError: {}garage-none'",
             "RefusedError: {}garage-none'",
@@ -146,7 +160,7 @@ def told(act: Any) -> str:
     ],
 )
 def test_an_order_is_found_by_those_who_may_know_of_it(
-    caller: Caller, order: str, found: str, living: str
+    caller: Caller, order: str, found: str, living: str, service: Serving
 ) -> None:
     may_not = "user:default/eve may not act for order '"
     ended, alive = call(caller, order=order), call(caller, order=order)
@@ -157,36 +171,36 @@ def test_an_order_is_found_by_those_who_may_know_of_it(
     assert said == found.format(may_not)
     assert said_living == living.format(may_not)
     assert (ended.audit_fields.get("team"), alive.audit_fields.get("team")) == (
-        None if found else "ae86",
-        None if living else "ae86",
+        None if found else "toyota",
+        None if living else "toyota",
     )
 
 
-def end(order: str, **parts: Any) -> dict[str, Any]:
-    answer = EndRuns().get(service(**parts), call(PORTAL, order=order))
+def end(of: Service, order: str) -> dict[str, Any]:
+    answer = EndRuns().get(of, call(PORTAL, order=order))
     assert answer.status == 200
     return dict(answer.body)
 
 
-def test_an_end_that_no_process_carries_out_has_stopped() -> None:
-    answer = end("garage-ends")
+def test_an_end_that_no_process_carries_out_has_stopped(service: Serving) -> None:
+    answer = end(service(), "garage-ends")
 
     assert (answer["state"], answer["reason"]) == ("stopped", "it was cut off")
     assert answer["status"] == "/v1/orders/garage-ends/end"
 
 
-def test_an_end_is_told_by_the_newest_tombstone() -> None:
-    answer = end("garage-gone")
+def test_an_end_is_told_by_the_newest_tombstone(service: Serving) -> None:
+    answer = end(service(), "garage-gone")
 
     assert (answer["state"], answer["repository"]) == ("ended", "delete")
     assert "its repository is deleted" in answer["message"]
     assert answer["message"].endswith("Survives:\n- a bucket")
     assert "nothing was there" in answer["message"]
-    assert "Survives" not in end("garage-kept")["message"]
+    assert "Survives" not in end(service(), "garage-kept")["message"]
 
 
-def test_an_order_that_lives_again_is_not_ending() -> None:
-    again = {"apps/ae86/garage-gone.yaml": ""}
+def test_an_order_that_lives_again_is_not_ending(service: Serving) -> None:
+    again = {"apps/toyota/garage-gone.yaml": ""}
 
     for order, files in (("garage-gone", again), ("garage-lives", {})):
         with pytest.raises(NotFoundError, match=f"{order} is not ending"):
@@ -194,7 +208,7 @@ def test_an_order_that_lives_again_is_not_ending() -> None:
 
 
 def agents(right: str) -> dict[str, str]:
-    team = TeamName("ae86")
+    team = TeamName("toyota")
     return {str(path_of(team)): TeamFile(team, agents=right).to_yaml()}  # type: ignore[arg-type]  # one of three
 
 
@@ -205,7 +219,7 @@ def agents(right: str) -> dict[str, str]:
         (
             {"confirm": "garage-lives", "agent": "bot"},
             agents("read"),
-            "RefusedError: agents may only read the orders of team ae86",
+            "RefusedError: agents may only read the orders of team toyota",
         ),
         (
             {"confirm": "garage-lives", "agent": "bot", "repository": "delete"},
@@ -220,7 +234,7 @@ def agents(right: str) -> dict[str, str]:
     ],
 )
 def test_an_end_is_refused_before_anything_is_done(
-    body: dict[str, Any], files: dict[str, str], refusal: str
+    body: dict[str, Any], files: dict[str, str], refusal: str, service: Serving
 ) -> None:
     asked = call(PORTAL, {"requester": "user:default/eve", **body}, order="garage-lives")
 
@@ -237,20 +251,20 @@ def test_an_end_is_refused_before_anything_is_done(
     ],
 )
 def test_an_agent_proposes_unless_its_team_lets_it_write(
-    right: str, agent: str | None, proposes: object
+    right: str, agent: str | None, proposes: object, service: Serving
 ) -> None:
     asked = call(PORTAL)
 
     assert (
-        must_propose(service(agents(right)), asked, TeamName("ae86"), agent, "a command")
+        must_propose(service(agents(right)), asked, TeamName("toyota"), agent, "a command")
         is proposes
     )
     assert asked.audit_fields == ({"agent": agent} if agent else {})
 
 
-def test_an_agent_that_may_only_read_is_told_what_a_person_types() -> None:
+def test_an_agent_that_may_only_read_is_told_what_a_person_types(service: Serving) -> None:
     with pytest.raises(RefusedError) as refused:
-        must_propose(service(agents("read")), call(PORTAL), TeamName("ae86"), "bot", "a command")
+        must_propose(service(agents("read")), call(PORTAL), TeamName("toyota"), "bot", "a command")
 
     assert refused.value.hint == "a person types: a command"
 
@@ -260,38 +274,13 @@ def test_an_agent_that_may_only_read_is_told_what_a_person_types() -> None:
     [
         (None, "garage-none", {}, "NotFoundError: there is no order 'garage-none' whose forms"),
         (None, "garage-ends", {}, "RefusedError: garage-ends is ending and cannot be changed"),
-        (None, "garage-ends", {"forge": {"private": {"garage-ends"}}}, "NotFoundError: there is"),
-        (None, "garage-ends", {"forge": {"missing": {"garage-ends"}}}, "NotFoundError: there is"),
-        (
-            None,
-            "garage-ends",
-            {"forge": {"private": {"garage-ends"}}, "open_forms": True},
-            "RefusedError: garage-ends is ending",
-        ),
-        (
-            None,
-            "garage-ends",
-            {"forge": {"missing": {"garage-ends"}}, "open_forms": True},
-            "NotFoundError: there is",
-        ),
-        (
-            member("ae86"),
-            "garage-ends",
-            {"forge": {"private": {"garage-ends"}}},
-            "RefusedError: garage-ends is ending",
-        ),
-        (
-            PORTAL,
-            "garage-ends",
-            {"forge": {"private": {"garage-ends"}}},
-            "RefusedError: garage-ends is ending",
-        ),
-        (
-            member("other"),
-            "garage-ends",
-            {"forge": {"private": {"garage-ends"}}},
-            "NotFoundError: there is",
-        ),
+        (None, "garage-hidden", {}, "NotFoundError: there is"),
+        (None, "garage-lost", {}, "NotFoundError: there is"),
+        (None, "garage-hidden", {"open_forms": True}, "RefusedError: garage-hidden is ending"),
+        (None, "garage-lost", {"open_forms": True}, "NotFoundError: there is"),
+        (member("toyota"), "garage-hidden", {}, "RefusedError: garage-hidden is ending"),
+        (PORTAL, "garage-hidden", {}, "RefusedError: garage-hidden is ending"),
+        (member("other"), "garage-hidden", {}, "NotFoundError: there is"),
         (
             None,
             "garage-gone",
@@ -301,15 +290,15 @@ def test_an_agent_that_may_only_read_is_told_what_a_person_types() -> None:
     ],
 )
 def test_a_link_to_a_form_tells_of_an_order_what_its_reader_may_know(
-    caller: Caller | None, order: str, options: dict[str, Any], refusal: str
+    caller: Caller | None, order: str, options: dict[str, Any], refusal: str, service: Serving
 ) -> None:
     asked = call(caller, order=order)
 
     assert told(lambda: get_end_form(service(**options), asked)).startswith(refusal)
-    assert asked.audit_fields.get("team") == (None if "NotFound" in refusal else "ae86")
+    assert asked.audit_fields.get("team") == (None if "NotFound" in refusal else "toyota")
 
 
-def test_a_link_to_an_ended_order_says_what_became_of_its_repository() -> None:
+def test_a_link_to_an_ended_order_says_what_became_of_its_repository(service: Serving) -> None:
     hints = []
     for order in ("garage-gone", "garage-kept"):
         with pytest.raises(EndedOrderError) as ended:
@@ -321,7 +310,7 @@ def test_a_link_to_an_ended_order_says_what_became_of_its_repository() -> None:
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "1" * 10, "²", "٣"])
-def test_what_is_no_number_of_a_pull_request_is_refused(number: str) -> None:
+def test_what_is_no_number_of_a_pull_request_is_refused(number: str, service: Serving) -> None:
     asked = call(PORTAL, {"requester": "user:default/eve"}, order="garage-lives", number=number)
 
     with pytest.raises(InvalidInputError, match="is not a number of a pull request"):
@@ -331,7 +320,7 @@ def test_what_is_no_number_of_a_pull_request_is_refused(number: str) -> None:
 DECISION = {"decision": "approve"}
 
 
-def test_nobody_approves_by_the_portals_secret() -> None:
+def test_nobody_approves_by_the_portals_secret(service: Serving) -> None:
     with pytest.raises(UnprovedError, match="nothing proves who approves"):
         post_approval(service(), call(PORTAL, DECISION, order="garage-lives"))
 
@@ -346,7 +335,7 @@ def test_nobody_approves_by_the_portals_secret() -> None:
     ],
 )  # fmt: skip
 def test_an_approval_tells_other_teams_nothing_of_an_order(
-    caller: Caller, order: str, refusal: str
+    caller: Caller, order: str, refusal: str, service: Serving
 ) -> None:
     of = service()
 
@@ -357,12 +346,14 @@ def test_an_approval_tells_other_teams_nothing_of_an_order(
 @pytest.mark.parametrize(
     ("caller", "team", "refusal"),
     [
-        (member("other"), "ae86", "RefusedError: user:default/eve may not act for team 'ae86'"),
+        (member("other"), "toyota", "RefusedError: user:default/eve may not act for team 'toyota'"),
         (PORTAL, "none", "NotFoundError: team 'none' is not in the ledger"),
         (member("none"), "none", "NotFoundError: team 'none' is not in the ledger"),
     ],
 )
-def test_a_team_is_shown_to_its_members_only(caller: Caller, team: str, refusal: str) -> None:
+def test_a_team_is_shown_to_its_members_only(
+    caller: Caller, team: str, refusal: str, service: Serving
+) -> None:
     for handler in (get_team, get_statement):
         assert told(lambda handler=handler: handler(service(), call(caller, team=team))).startswith(
             refusal

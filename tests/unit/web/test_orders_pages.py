@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
+from faultproxy import FaultProxy
+from ownforge import OwnForge, SharedForge, Watched, unanswered
 
-from ground.errors import InvalidInputError, UnreachableError
+from ground.errors import InvalidInputError
 from ground.names import RepoId
 from orderkit.core.order.order_cost import OrderCost
 from orderkit.core.order.order_state import Phase
 from orderkit.core.order.order_view import OrderRow
 from orderkit.flows.live.live_row import LiveRow
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.pulls import OpenPullRef
+from orderkit.ports.forge import FileChange, Operation, PullDraft
 from orderkit.ports.requesters import Requester
 from orderkit.web.callers import Caller, CallerAccess
 from orderkit.web.console.order_pages import FAVOURITES_MAX, OrderPages, PartsTree, node_id
@@ -65,24 +70,37 @@ class Model:
         return self.rows_
 
 
-@dataclass
-class Forge:
-    """Open pull requests of teams; a team's cannot be read."""
-
-    asked: list[str] = field(default_factory=list)
-
-    def open_pulls(self, team: str) -> list[OpenPullRef]:
-        self.asked.append(team)
-        if team == "b":
-            raise UnreachableError("no answer")
-        return [OpenPullRef(RepoId(team, "garage-dear"), number, "") for number in (8, 7)]
+Serving = Callable[..., Service]
 
 
-def service(rows: Sequence[LiveRow] = ROWS, forge: Forge | None = None) -> Service:
-    model: Any = Model(rows)
-    streams: Any = None
-    platform = platform_of(None, forge=forge or Forge(), clock=Then())
-    return Service(platform, ServiceOptions(ACCESS), Metrics(), model, streams)
+@pytest.fixture(scope="module")
+def pulls(one_forge: SharedForge) -> Iterator[FaultProxy]:
+    """A line to the forge, on which team a has two open pull requests and b's cannot be read."""
+    with ExitStack() as undo:
+        own, repo = OwnForge(one_forge, undo), RepoId("a", "garage-dear")
+        own.client.ensure_org("a")
+        own.client.ensure_repo(repo, description="")
+        head = own.write(repo, {"README.md": ""})
+        for number, branch in enumerate(("one", "two")):
+            own.client.ensure_branch(repo, branch, head)
+            operation = Operation(f"propose-{branch}", "user:default/zoe", "Propose it")
+            path = PurePosixPath(f"{number}.yaml")
+            own.client.write(repo, [FileChange(path, b"", None)], operation, branch=branch)
+            own.client.open_pull(repo, PullDraft("t", "", branch), operation)
+        yield own.proxy(Watched(unanswered(999), "owner=b"))
+
+
+@pytest.fixture
+def service(pulls: FaultProxy, one_forge: SharedForge) -> Iterator[Serving]:
+    with one_forge.client(url=pulls.url) as client:
+
+        def serve(rows: Sequence[LiveRow] = ROWS) -> Service:
+            model: Any = Model(rows)
+            streams: Any = None
+            platform = platform_of(None, forge=client, clock=Then())
+            return Service(platform, ServiceOptions(ACCESS), Metrics(), model, streams)
+
+        yield serve
 
 
 def signed_in(*teams: str) -> Caller:
@@ -92,13 +110,15 @@ def signed_in(*teams: str) -> Caller:
     return SessionCaller(ACCESS, portal=False, proof=person, session=session)
 
 
-def listed(query: dict[str, str], favourites: str = "", **parts: Any) -> list[str]:
+def listed(
+    service: Service, query: dict[str, str], favourites: str = "", **parts: Any
+) -> list[str]:
     """Return the orders that the list links to, in its order."""
     call = ServiceRequest(
-        parts.pop("caller", signed_in("a", "b")), {}, {}, query,
+        parts.get("caller", signed_in("a", "b")), {}, {}, query,
         headers={"at": "/", "favourites": favourites},
     )  # fmt: skip
-    page = OrderPages(ApiCalls(())).orders(service(**parts), call).body
+    page = OrderPages(ApiCalls(())).orders(service, call).body
     return list(dict.fromkeys(re.findall(r'href="/orders/garage-([a-z0-9]+)"', page)))
 
 
@@ -125,29 +145,33 @@ def listed(query: dict[str, str], favourites: str = "", **parts: Any) -> list[st
     ],
 )
 def test_a_list_shows_the_orders_that_its_filters_select(
-    query: dict[str, str], orders: set[str]
+    query: dict[str, str], orders: set[str], service: Serving
 ) -> None:
-    assert set(listed(query, "garage-dim.Not A Label.garage-other")) == orders
+    assert set(listed(service(), query, "garage-dim.Not A Label.garage-other")) == orders
 
 
-def test_a_list_is_of_the_callers_teams_and_urgent_orders_come_first() -> None:
-    assert listed({}, caller=signed_in("b")) == ["other"]
-    assert listed({})[0] == "free"
-    assert listed({"sort": "order"})[0] == "cheap"
-    assert listed({"sort": "-order"})[0] == "other"
-    assert listed({"sort": "none"})[0] == "free"
+def test_a_list_is_of_the_callers_teams_and_urgent_orders_come_first(service: Serving) -> None:
+    assert listed(service(), {}, caller=signed_in("b")) == ["other"]
+    assert listed(service(), {})[0] == "free"
+    assert listed(service(), {"sort": "order"})[0] == "cheap"
+    assert listed(service(), {"sort": "-order"})[0] == "other"
+    assert listed(service(), {"sort": "none"})[0] == "free"
 
 
-def test_open_proposals_are_marked_and_read_once_in_a_while() -> None:
-    forge, pages = Forge(), OrderPages(ApiCalls(()))
+def test_open_proposals_are_marked_and_read_once_in_a_while(
+    service: Serving, pulls: FaultProxy
+) -> None:
+    pulls.log.clear()
+    pages = OrderPages(ApiCalls(()))
     call = ServiceRequest(signed_in("a", "b"), {}, {}, {}, headers={"at": "/"})
 
-    bodies = [pages.orders(service(forge=forge), call).body for _ in range(2)]
+    bodies = [pages.orders(service(), call).body for _ in range(2)]
 
-    assert sorted(forge.asked) == ["a", "b"]
+    asked = Counter(re.findall(r"owner=(\w)", "\n".join(pulls.log)))
+    assert asked == {"a": 1, "b": len(unanswered())}
     for body in bodies:
         marks = re.findall(r'href="/orders/garage-([a-z]+)/pulls/(\d)"', body)
-        assert marks == [("dear", "7"), ("dear", "8")]
+        assert marks == [("dear", "1"), ("dear", "2")]
 
 
 def favoured(order: str, before: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clusteralone import platform_of
+from bareplatform import platform_of
 from starlette.requests import Request
 from webrequests import asked
 

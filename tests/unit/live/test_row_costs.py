@@ -104,3 +104,18 @@ def test_an_order_without_prices_has_no_cost_and_is_computed_once(forge: OwnForg
         plan.asked.get(timeout=20)
 
     assert known.empty()
+
+
+def test_an_order_that_goes_while_its_cost_is_computed_is_forgotten(forge: OwnForge) -> None:
+    known: queue.Queue[str] = queue.Queue()
+    forge.repo(forge.pack)
+    plan = Watched()
+    during: list[RowCosts] = []
+    rival = Rival(forge.proxied(plan), "head", lambda: during[0].forget("garage-a"))
+    with costs_of(forge.platform(forge=rival), known) as costs:
+        during.append(costs)
+        for order in ("garage-a", "garage-b", "garage-a"):  # one after the other
+            costs.of(order, XR, FIRST)
+            plan.asked.get(timeout=20)
+
+    assert rival.has_acted

@@ -240,7 +240,8 @@ class KubeTransport:
 
     @property
     def server(self) -> str:
-        return str(self._configuration.host)
+        """The address of the API server, without the user and password that it may hold."""
+        return re.sub("//[^/@]*@", "//", str(self._configuration.host))
 
     def close(self) -> None:
         """Close idle connections."""
@@ -339,7 +340,7 @@ class KubeTransport:
             with span(f"cluster {call.method}", about) as notes:
                 response = self._rest.request(
                     call.method,
-                    self.server + call.target,
+                    self._configuration.host + call.target,
                     headers=headers,
                     body=_readable(call.body) if call.content_type == APPLY_PATCH else call.body,
                     _request_timeout=(CONNECT_TIMEOUT_S, self._read_timeout_s),

@@ -306,8 +306,10 @@ class RowCosts:
                 logger.exception("a bug while computing what %s costs", order)
                 cost = OrderCost("", None, unknown=("this is a bug in Orderkit",))
             with self._lock:
+                if self._waiting.get(order) != state:
+                    return
                 self._known[order] = (state, cost)
-                self._waiting.pop(order, None)
+                del self._waiting[order]
             if cost is not None:
                 self._on_known(order)
             return

@@ -478,6 +478,18 @@ def test_an_end_that_was_cut_off_is_told_and_goes_on(ask: Asking, bay: Bay) -> N
     assert ended(ask, bay)["state"] == "ended"
 
 
+def test_an_order_whose_repository_was_renamed_is_still_shown_with_that_as_the_reason(
+    ask: Asking, bay: Bay
+) -> None:
+    bay.platform.forge.rename_repo(bay.repo, f"{bay.order}-elsewhere")
+
+    views = {view: ask("GET", f"/v1/orders/{bay.order}{view}") for view in ("", "/view", "/trace")}
+
+    assert [status for status, _ in views.values()] == [200, 200, 200], views
+    for view in ("", "/view"):
+        assert f"{bay.order}-elsewhere" in json.dumps(views[view][1])
+
+
 def test_events_are_told_newest_first(ask: Asking, bay: Bay) -> None:
     until(
         SystemClock(),

@@ -245,7 +245,7 @@ REFUSED = [
         "a field that is none",
         ("import", "whole.yaml", "--not-secret=storage.size"),
         2,
-        "'storage.size' is not a field of the XRD",
+        "--not-secret: 'storage.size' is not a field of the XRD",
     ),
     Refused("a file where a folder goes", ("new", "third", "--no-input"), 1, "docs/kits"),
     Refused("no cluster", ("import", "--from-cluster=x", "--kubeconfig=none"), 2, "none"),

@@ -345,6 +345,13 @@ def test_a_body_that_cannot_be_read_is_refused_in_the_services_words(
     assert said == platform.platform.portal.request("POST", path, headers=JSON, body=body).code
 
 
+def test_a_kit_whose_form_takes_no_yaml_reads_none(platform: Running) -> None:
+    ours = RegisteringPortal(platform.platform, Requester("user:default/eve"))
+
+    with pytest.raises(InvalidInputError, match="has no yamlFields: its form takes no YAML"):
+        ours.request("POST", SETTINGS_PATH, headers=JSON, body=b'{"text": "stage: stage3"}')
+
+
 def test_of_two_who_order_one_name_at_the_same_moment_both_get_the_same_order(
     platform: Running, team: str
 ) -> None:

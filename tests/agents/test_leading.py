@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from rivals import Rival
 
 from ground.errors import UnreachableError
 from ground.objects.kube_objects import ObjectKey
@@ -190,3 +191,27 @@ def _wait(probe: Any) -> None:
     while not probe():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.005)
+
+
+def test_a_lease_that_goes_while_it_is_renewed_makes_nobody_leader(shop: Any) -> None:
+    candidate(shop, "one").try_acquire()
+    rival: Any = Rival(shop.cluster, "replace", lambda: shop.cluster.delete(KEY))
+
+    one = candidate(shop, "one", rival)
+
+    assert not one.try_acquire()
+    assert not one.is_leader()
+    assert one.try_acquire(), "the next try makes another"
+
+
+def test_a_lease_that_cannot_be_given_up_is_left_to_expire(
+    shop: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rival: Any = Rival(shop.cluster, "replace", lambda: shop.cluster.delete(KEY))
+    one = candidate(shop, "one", rival)
+    assert one.try_acquire()
+
+    one.release()
+
+    assert not one.is_leader()
+    assert "is left to expire" in caplog.text

@@ -295,6 +295,21 @@ def test_only_the_orders_that_are_asked_for(bench: Bench) -> None:
     assert bench.plan("--order", "garage-none").code == 2
 
 
+def test_files_have_no_teams(bench: Bench) -> None:
+    done = bench.plan("--team", "one")
+
+    assert (done.code, "does not work with files" in done.err) == (2, True), done.err
+
+
+def test_a_pack_that_composes_nothing_for_the_kit_is_refused(bench: Bench) -> None:
+    bench.edit(COMPOSITION, "kind: XGarage", "kind: XShed")
+    bench.commit()
+
+    done = bench.plan()
+
+    assert (done.code, "kit 'garage' has no Composition in" in done.err) == (1, True), done.err
+
+
 def test_markdown_and_several_lanes(bench: Bench) -> None:
     for number in range(20):
         bench.order(f"n{number:02d}")

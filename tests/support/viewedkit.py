@@ -42,13 +42,16 @@ def declared_outputs(platform: Running, others: str = "") -> Iterator[None]:
     write(before.data, now.sha, "restore-kit")
 
 
-def put_secret(platform: Running, team: str, *, owned: bool, uid: str = "") -> None:
+def put_secret(
+    platform: Running, team: str, *, owned: bool, uid: str = "", value: bytes = PASSWORD.encode()
+) -> None:
     """
     Make the Secret of the output ``password``; `owned`: by a part of the order.
 
     Args:
         uid: That of another owner of the part's kind and name, who is gone: a finalizer keeps the
             Secret from the garbage collector.
+        value: Of its key ``password``.
     """
     namespace = f"garage-{team}"
     part = platform.platform.cluster.get(ObjectKey(CONFIG_MAP, "spec-sheet", namespace))
@@ -70,7 +73,7 @@ def put_secret(platform: Running, team: str, *, owned: bool, uid: str = "") -> N
                 "ownerReferences": [owner] if owned else [],
                 "finalizers": ["orderkit.dev/test"] if uid else [],
             },
-            "data": {"password": base64.b64encode(PASSWORD.encode()).decode()},
+            "data": {"password": base64.b64encode(value).decode()},
         },
         owner="test",
     )

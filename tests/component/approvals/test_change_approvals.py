@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
-from approvaldesk import Desk, person
+from approvaldesk import Desk, person, published_approval
 from bays import Bay, ask, set_
 from forgeusers import ForgeUser
 
@@ -15,6 +19,7 @@ from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.change import Changed
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.flows.order.registering import Registration, register
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
 
 
@@ -25,11 +30,15 @@ def bay(desk: Desk) -> Bay:
     return Bay(desk.platform, desk.team, desk.team)
 
 
+def member(bay: Bay, by: ForgeUser) -> Requester:
+    """Return somebody as one of the order's team."""
+    groups = frozenset({f"group:default/{bay.team}"})
+    return Requester(f"user:default/{by.login}", "token", groups)
+
+
 def proposed(bay: Bay, by: ForgeUser, stage: str = "stage3") -> Changed:
     """Let somebody ask for a stage."""
-    groups = frozenset({f"group:default/{bay.team}"})
-    requester = Requester(f"user:default/{by.login}", "token", groups)
-    return ask(bay, set_("stage", stage), requester=requester)
+    return ask(bay, set_("stage", stage), requester=member(bay, by))
 
 
 def delivered(bay: Bay, desk: Desk) -> str | None:
@@ -121,3 +130,40 @@ def test_what_an_admin_merged_is_not_delivered(bay: Bay, desk: Desk) -> None:
         merge_reviewed(desk.platform, bay.order, pull.number, requester="user:default/boss")
 
     assert delivered(bay, desk) == before
+
+
+GROWS: dict[str, Any] = {
+    "when": "!order.isNew && new.budget - (has(old.budget) ? old.budget : 0) > 10",
+    "by": ["group:default/finance"],
+    "because": "it grows by more than 10",
+    "within": "1h",
+}
+
+
+class Later(SystemClock):
+    """The clock of two hours later."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=2)
+
+
+def test_small_steps_within_a_window_are_counted_together(bay: Bay, desk: Desk) -> None:
+    eve = member(bay, desk.eve)
+    with published_approval(desk.platform, [GROWS]):
+        first = ask(bay, set_("budget", 8), requester=eve)
+        second = ask(bay, set_("budget", 15), requester=eve)
+        later = replace(desk.platform, clock=Later())
+        third = ask(bay, set_("budget", 16), requester=eve, platform=later)
+
+    assert [first.state, second.state, third.state] == ["committed", "proposed", "committed"]
+    assert second.pull is not None
+    assert "because it grows by more than 10 (counted over 1h)" in second.pull.body
+
+
+def test_a_step_that_a_rule_concerns_by_itself_is_told_once(bay: Bay, desk: Desk) -> None:
+    with published_approval(desk.platform, [GROWS]):
+        changed = ask(bay, set_("budget", 11), requester=member(bay, desk.eve))
+
+    assert changed.pull is not None
+    assert changed.pull.body.count("it grows by more than 10") == 1
+    assert "(counted over" not in changed.pull.body

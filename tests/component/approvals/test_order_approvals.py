@@ -5,10 +5,13 @@ from __future__ import annotations
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from approvaldesk import Desk, person, published_approval
+from bays import new_repository
 from commands import Command
+from forgehands import client_at
 
 from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
 from ground.names import TeamName
@@ -17,9 +20,11 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
 from orderkit.flows.approval.settling import settle
 from orderkit.flows.order.order_report import list_orders, status
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit_standins.serve_platform import Running
 
 
 def test_an_order_waits_and_says_for_whom_and_why(desk: Desk) -> None:
@@ -270,3 +275,44 @@ def test_an_order_that_waits_neither_fails_nor_was_removed(desk: Desk, orderkit:
 
     assert repaired["steps"] == []
     assert desk.in_ledger(entry) == ""
+
+
+def test_a_proposal_whose_base_somebody_changed_is_approved_by_nobody(desk: Desk) -> None:
+    """The forge forgets who pushed to it, so it does not say any more who is behind it."""
+    platform, entry = desk.platform, desk.order().entry
+    pull, head = desk.proposal(entry), platform.forge.head(platform.ledger)
+    assert head is not None
+    platform.forge.ensure_branch(platform.ledger, f"beside-{entry.order}", head)
+    for base in (f"beside-{entry.order}", "main"):
+        path = f"/repos/{platform.ledger}/pulls/{pull.number}"
+        desk.admin.api("PATCH", path, {"base": base})
+
+    with pytest.raises(RefusedError, match="somebody changed the base of its pull request"):
+        approve(platform, entry.order, person(desk.frank))
+    assert desk.in_ledger(entry) == ""
+
+
+def test_an_order_whose_pull_request_was_closed_is_not_proposed_again(desk: Desk) -> None:
+    entry = desk.order().entry
+    path = f"/repos/{desk.platform.ledger}/pulls/{desk.proposal(entry).number}"
+    desk.admin.api("PATCH", path, {"state": "closed"})
+
+    with pytest.raises(OrderkitError) as refused:
+        desk.order()
+
+    assert desk.in_ledger(entry) == ""
+    assert "its pull request was closed, which withdraws the order" in str(refused.value)
+
+
+def test_what_nobody_proves_to_have_written_is_not_proposed(site: Running, desk: Desk) -> None:
+    """Whose approval would count is not known of a push."""
+    platform = desk.platform
+    bay = new_repository(platform, f"unproved-{desk.team}", desk.team)
+    stranger = client_at(platform.forge.base_url, site.settings.forge, None, read_timeout_s=10)
+    with stranger:
+        by_hand = replace(bay, platform=replace(platform, forge=stranger))
+        by_hand.edit("stage1", "stage3")
+    asked = Registration(bay.order, "garage", desk.team, f"user:default/{desk.eve.login}")
+
+    with pytest.raises(RefusedError, match="nothing proves who wrote"):
+        register(platform, asked)

@@ -13,10 +13,10 @@ import pytest
 import requests
 from bays import EVE, XR, Bay, ask, new_bay, set_
 from commands import Command
-from faultproxy import Decision, Plan
+from faultproxy import Decision, Falsehood, Fault, Listed, Plan
 from tests.component.changes.conftest import Through
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, RemoteError
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.flows.order.activity import ActivityEntry, ActivityQuery, Delivery, activity
@@ -199,6 +199,29 @@ def test_the_pages_of_a_long_history_end_and_leave_nothing_out(site: Running, ba
     assert [commit for commit in found if commit in log] == log[:60]
     assert set(found) == set(whole)
     assert len(found) == len(whole) > 60
+
+
+def test_a_repository_that_is_gone_hides_no_other_order(
+    platform: Platform, bay: Bay, told: Told
+) -> None:
+    gone = new_bay(platform)
+    changed(gone, "stage2")
+    changed(bay, "stage2")
+    platform.forge.delete_repo(gone.repo)
+
+    entries = told(limit=100)
+
+    assert bay.head in {entry.commit for entry in entries}
+    assert {e.what for e in entries if e.order == gone.order} == {"ordered"}
+
+
+def test_a_forge_that_fails_is_told_and_leaves_no_order_out(bay: Bay, through: Through) -> None:
+    changed(bay, "stage2")
+    down = Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))
+    plan = Listed([down] * 50, lambda _, path: f"/{bay.repo}/commits" in path)
+
+    with through(plan) as platform, pytest.raises(RemoteError, match="503"):
+        activity(platform, ActivityQuery(limit=100))
 
 
 def test_pages_go_on_below_the_orders_that_were_delivered_last(site: Running) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 import pytest
 from bays import XR, Bay
 from commands import Command
 
+from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
+from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.flows.platform import Platform
-from orderkit.ports.forge import trailers
+from orderkit.ports.forge import FileChange, Operation, trailers
 from yamlfiles.manifests import parse_manifests
 
 
@@ -208,6 +212,75 @@ def test_an_xr_that_is_not_as_it_must_be_is_refused(
     done = orderkit("change", bay.order, "stage=stage2")
 
     assert (done.code in (1, 4), told in done.err) == (True, True), (reason, done.err)
+
+
+def replaced(bay: Bay, repo: RepoId, path: PurePosixPath, old: str, new: str) -> None:
+    """Edit a file by hand."""
+    forge = bay.platform.forge
+    file = forge.read(repo, path, "main")
+    assert file is not None
+    assert old in file.text
+    operation = Operation(f"hand-{bay.order}", "user:default/hand", "by hand")
+    forge.write(repo, [FileChange(path, file.text.replace(old, new).encode(), file.sha)], operation)
+
+
+def edit_ledger(bay: Bay) -> None:
+    path = PurePosixPath("apps", bay.repo.owner, f"{bay.order}.yaml")
+    replaced(bay, bay.platform.ledger, path, "path: manifests", "path: elsewhere")
+
+
+def rename_main(bay: Bay) -> None:
+    forge = bay.platform.forge
+    assert isinstance(forge, GiteaForge)
+    forge._http.send("PATCH", f"/repos/{bay.repo}/branches/main", body={"name": "trunk"})  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("reason", "break_it", "code", "told"),
+    [
+        ("no repository", lambda b: b.platform.forge.delete_repo(b.repo), 1, "does not exist, or"),
+        ("no main", rename_main, 1, "has no branch main any more"),
+        ("no record", lambda b: b.put({RECORD: None}), 1, "no .orderkit/order.yaml on branch main"),
+        (
+            "record of another kit",
+            lambda b: replaced(b, b.repo, RECORD, "kit: garage", "kit: shed"),
+            4,
+            "is registered as an order of kit 'garage', and that never changes",
+        ),
+        ("entry edited", edit_ledger, 4, "elsewhere"),
+        (
+            "a submodule",
+            lambda b: b.put({PurePosixPath(".gitmodules"): '[submodule "x"]\n\tpath = x\n'}),
+            4,
+            "cannot be changed: ",
+        ),
+    ],
+)
+def test_an_order_that_was_damaged_is_not_changed(
+    orderkit: Command,
+    bay: Bay,
+    *,
+    reason: str,
+    break_it: Callable[[Bay], object],
+    code: int,
+    told: str,
+) -> None:
+    break_it(bay)
+
+    done = orderkit("change", bay.order, "stage=stage2")
+
+    assert (done.code, told in done.err) == (code, True), (reason, done.err)
+
+
+def test_a_base_that_several_commits_begin_with_is_refused(orderkit: Command, bay: Bay) -> None:
+    while len(firsts := [commit.id[0] for commit in bay.commits()]) == len(set(firsts)):
+        bay.put({PurePosixPath("notes.txt"): f"{len(firsts)}\n"})
+    shared = next(first for first in firsts if firsts.count(first) > 1)
+
+    done = orderkit("change", bay.order, "stage=stage2", f"--base={shared}")
+
+    assert (done.code, "is the beginning of 2 commit ids" in done.err) == (2, True), done.err
+    assert bay.spec()["stage"] == "stage1"
 
 
 def test_the_file_is_found_wherever_it_is_and_everything_around_it_stays(

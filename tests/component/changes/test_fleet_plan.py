@@ -19,6 +19,7 @@ from orderkit.flows.order.awaiting import await_commit
 from orderkit.flows.platform import Platform
 
 STATION = Path("stations", "garage", "bay.py")
+COMPOSITION = Path("gitops", "apis", "garage", "composition.yaml")
 DEFINITION = Path("gitops", "apis", "garage", "definition.yaml")
 
 
@@ -163,6 +164,35 @@ def test_a_recorded_fleet_is_planned_with_a_pack_of_today(
     assert code == 10
     assert [each["order"] for each in found["fleet"]["orders"]] == [living.order]
     assert found["fleet"]["orders"][0]["plan"]["summary"] == "1 changed, 2 unchanged"
+
+
+def test_a_snapshot_without_an_order_of_the_team_is_refused(
+    planned: Planned, pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fleet.json"
+    planned("--record", str(file))
+    committed(pack)
+    plan = ["plan", "--kit", "garage", "--snapshot", str(file), "--pack", str(pack)]
+    capsys.readouterr()
+
+    assert run([*plan, "--team", "nobody"]) == 1
+    assert "the snapshot has no order of kit 'garage'" in capsys.readouterr().err
+
+
+def test_a_snapshot_is_not_planned_with_another_xr_or_a_pack_that_composes_nothing(
+    orderkit: Command, living: Bay, pack: Path, tmp_path: Path
+) -> None:
+    file, other = tmp_path / "plan.json", tmp_path / "xr.yaml"
+    orderkit("plan", living.order, "stage=stage3", "--record", str(file))
+    other.write_text(living.text().replace(f'name: "{living.order}"', 'name: "garage-other"'))
+    replay = ("plan", living.order, "--snapshot", str(file), "--pack", str(pack))
+
+    renamed = orderkit(*replay, "--file", str(other))
+    edit(pack, COMPOSITION, "kind: XGarage", "kind: XShed")
+    empty = orderkit(*replay, "stage=stage3")
+
+    assert (renamed.code, "is not the XR of the snapshot" in renamed.err) == (4, True), renamed.err
+    assert (empty.code, "has no Composition in the pack" in empty.err) == (1, True), empty.err
 
 
 def test_a_snapshot_of_another_order_is_refused(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from bays import XR, Bay, ask, new_bay, set_
 from commands import Command
-from faultproxy import Decision, Fault, Listed
+from faultproxy import Decision, Falsehood, Fault, Listed
 from faultproxy import Plan as Faults
 from pullhand import Hand
 from roguery import deliver_main
@@ -20,7 +20,7 @@ from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
 from orderkit.core.kit.kit_file import How
 from orderkit.flows.order.awaiting import await_commit
-from orderkit.flows.plan.pull_requests import ACCEPT_LOSS, keep_planned, plan_pull
+from orderkit.flows.plan.pull_requests import ACCEPT_LOSS, keep_planned, plan_pull, publish
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import PullRequest
 from orderkit_standins.serve_platform import Running
@@ -274,6 +274,26 @@ def test_a_lost_answer_doubles_nothing(
 
     assert len(lifted.comments(pull)) == 1
     assert lifted.status(pull.head_commit) is not None
+
+
+def test_a_forge_that_fails_is_told_apart_from_a_change_that_is_refused(
+    lifted: Hand, through: Through
+) -> None:
+    """The change may be as good as ever: its status is an error, and it is planned again."""
+    pull = lifted.edits("stage1", "stage2")
+    down = Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))
+    commit = f"/{lifted.bay.repo}/git/trees/{pull.head_commit}"
+
+    with through(Listed([down] * 99, lambda _, path: commit in path)) as platform:
+        planned = plan_pull(platform, lifted.bay.repo, pull.number)
+        publish(platform.forge, lifted.bay.repo, planned)
+    said = lifted.status(pull.head_commit)
+    (comment,) = lifted.comments(pull)
+
+    assert said is not None
+    assert (said.state, planned.judged.refused) == ("error", ())
+    assert "**No plan.**" in comment["body"]
+    assert "503" in comment["body"]
 
 
 def test_the_command_posts_unless_told_not_to(

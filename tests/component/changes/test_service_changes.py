@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,8 +15,10 @@ import pytest
 import requests
 from bays import Bay, new_bay
 
+from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
 from orderkit.core.order.end_record import Phase
+from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.flows.end.destroying import destroy
 from orderkit.flows.end.end_request import EndRequest
 from orderkit.flows.repeating import until
@@ -404,14 +407,56 @@ def test_an_order_is_ended_with_proof(ask: Asking, bay: Bay) -> None:
     assert ask.change(bay, values={"laps": 1})[0] == 404
 
 
-def test_a_second_end_with_other_options_is_refused(ask: Asking, bay: Bay) -> None:
-    body = {"confirm": bay.order}
-    first, _ = ask("POST", f"/v1/orders/{bay.order}/end", body)
-    second, refused = ask("POST", f"/v1/orders/{bay.order}/end", {**body, "repository": "delete"})
+@contextmanager
+def held(bay: Bay) -> Iterator[None]:
+    """Let a part of an order outlast its deletion."""
+    cluster, part = bay.platform.cluster, ObjectKey(CONFIG_MAP, "spec-sheet", bay.order)
+    until(SystemClock(), lambda: cluster.get(part), bool, timeout_s=60, goal="the part")
+    for finalizers in (["orderkit.dev/test"], None):
+        cluster.patch(part, {"metadata": {"finalizers": finalizers}}, owner="test")
+        if finalizers:
+            yield
 
-    if first == 202:  # it still runs
-        assert (second, "not with these options" in refused["message"]) == (409, True)
-    assert ended(ask, bay)["state"] == "ended"
+
+def test_an_end_that_runs_takes_no_other_options(site: Running, bay: Bay) -> None:
+    options = replace(service_options(site.settings, audit=None), answer_s=10.1)
+    server = HttpServer(service_app(site.platform, options), bind("service", 0))
+    impatient = Asking(server.url, token(site.settings.service))
+    path, body = f"/v1/orders/{bay.order}/end", {"confirm": bay.order, "repository": "archive"}
+    server.start()
+    with held(bay):
+        begun = [impatient("POST", path, each)[0] for each in (body, body, {"confirm": bay.order})]
+        others = [
+            impatient("POST", path, {**body, **other})
+            for other in ({"repository": "delete"}, {"take": {"data": True}})
+        ]
+    done = ended(impatient, bay)
+    server.stop()
+
+    assert begun == [202, 202, 202]
+    for status, refused in others:
+        assert (status, "not with these options" in refused["error"]["message"]) == (409, True)
+    assert (done["state"], done["repository"]) == ("ended", "archive")
+
+
+def test_an_end_that_is_refused_says_why_and_ends_nothing(ask: Asking, bay: Bay) -> None:
+    body = {"confirm": bay.order, "take": {"nothing": True}}
+
+    status, refused = ask("POST", f"/v1/orders/{bay.order}/end", body)
+
+    assert (status, "nothing" in refused["error"]["message"]) == (400, True), refused
+    assert ask("GET", f"/v1/orders/{bay.order}/end")[0] == 404
+
+
+def test_what_an_end_would_leave_of_an_order_that_cannot_be_read_is_unknown(
+    ask: Asking, bay: Bay
+) -> None:
+    bay.put({RECORD: None})
+
+    status, preview = ask("GET", f"/v1/orders/{bay.order}/end/preview")
+
+    assert status == 200, preview
+    assert "no .orderkit/order.yaml" in preview["unread"]
 
 
 class CutError(Exception):
@@ -431,6 +476,18 @@ def test_an_end_that_was_cut_off_is_told_and_goes_on(ask: Asking, bay: Bay) -> N
     assert told["state"] == "stopped"
     assert status in {200, 202}, found
     assert ended(ask, bay)["state"] == "ended"
+
+
+def test_an_order_whose_repository_was_renamed_is_still_shown_with_that_as_the_reason(
+    ask: Asking, bay: Bay
+) -> None:
+    bay.platform.forge.rename_repo(bay.repo, f"{bay.order}-elsewhere")
+
+    views = {view: ask("GET", f"/v1/orders/{bay.order}{view}") for view in ("", "/view", "/trace")}
+
+    assert [status for status, _ in views.values()] == [200, 200, 200], views
+    for view in ("", "/view"):
+        assert f"{bay.order}-elsewhere" in json.dumps(views[view][1])
 
 
 def test_events_are_told_newest_first(ask: Asking, bay: Bay) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bays import EVE, Bay, ask, set_
+from bays import EVE, XR, Bay, ask, set_
 from consolebrowser import Answer, Browser
 
+from orderkit.core.order.change import FieldEdit
 from orderkit.flows.order.expiry_note import note_expiry
 from orderkit.ports.forge import REQUESTER_TRAILER
 
@@ -152,3 +153,40 @@ def test_a_commit_shows_its_plan_and_is_taken_back(lead: Browser, bay: Bay) -> N
     done = lead.submit(form, "revert", reason="too fast")
     assert done.page.h1 == bay.order
     assert bay.spec()["stage"] == "stage1"
+
+
+def test_a_commit_whose_plan_cannot_be_made_says_why(lead: Browser, bay: Bay) -> None:
+    text = bay.text()
+    bay.put({XR: "spec: ["})
+    mended = bay.put({XR: text})
+
+    shown = lead.get(f"/orders/{bay.order}/history/{mended}")
+
+    assert shown.status == 200
+    assert "No plan: " in shown.page.text
+
+
+@pytest.mark.parametrize("number", ["abc", "1" * 10])
+def test_what_is_no_number_of_a_proposal_is_not_found(
+    number: str, lead: Browser, quiet_bay: Bay
+) -> None:
+    answer = lead.get(f"/orders/{quiet_bay.order}/pulls/{number}")
+
+    assert answer.status == 404
+    assert f"{quiet_bay.order} has no pull request {number}" in answer.page.text
+
+
+def test_what_was_emptied_and_a_part_of_an_object_survive_a_conflict(
+    lead: Browser, bay: Bay
+) -> None:
+    ask(bay, set_("note", "old"))
+    form = change_form(lead, bay, "details").form(action(bay))
+    ask(bay, set_("note", "theirs"), FieldEdit("pit.lift", "set", value=True))
+    conflict = lead.submit(form, "change", **{"v.note": "", "v.pit.bays": "3"})
+    assert conflict.status == 409, conflict.page.text
+
+    resolved = lead.submit(conflict.form(action(bay)), "mine")
+    lead.submit(resolved.form(action(bay)), "change")
+
+    assert "note" not in bay.spec()
+    assert bay.spec()["pit"] == {"bays": 3, "lift": True}

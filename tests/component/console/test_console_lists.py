@@ -250,3 +250,26 @@ def test_an_extension_of_orders_without_a_lease_is_explained_for_each(
     done = lead.submit(form, "go", by="8h", reason="a race")
 
     assert done.page.text.count("expires 2") + done.page.text.count("refused") == 2
+
+
+def test_several_orders_are_extended_for_a_reason_only(lead: Browser, three: list[Bay]) -> None:
+    listed(lead, "/", *three)
+    form = selected(lead, "extend", *(bay.order for bay in three[:2])).form("/selected")
+
+    refused = lead.submit(form, "go", by="8h", reason=" ")
+
+    assert refused.status == 400
+    assert "reason: '' is missing" in refused.page.text
+
+
+def test_a_value_that_fits_no_order_stands_at_its_field(lead: Browser, three: list[Bay]) -> None:
+    listed(lead, "/", *three)
+    form = selected(lead, "change", *(bay.order for bay in three)).form("/selected")
+    entering = lead.submit(form, field="laps").form("/selected")
+
+    refused = lead.submit(entering, "plan", **{"v.laps": "many"})
+
+    assert refused.status == 400
+    assert "is not a number" in refused.page.text
+    assert "v.laps" in {name for name, _ in refused.form("/selected").fields}
+    assert all("laps" not in bay.text() for bay in three)

@@ -128,6 +128,13 @@ def test_a_team_page_shows_what_waits_and_the_limits(lead: Browser, site: Site) 
     assert "AI agents may propose" in page.text
 
 
+def test_a_team_that_is_not_there_is_not_found(engineer: Browser) -> None:
+    answer = engineer.get("/teams/nobody")
+
+    assert answer.status == 404
+    assert "team 'nobody'" in answer.page.text
+
+
 def test_a_platform_of_many_teams_shows_pages_of_them_and_a_search(
     engineer: Browser, site: Site
 ) -> None:

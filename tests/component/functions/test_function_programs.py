@@ -325,6 +325,8 @@ def test_what_is_no_function_for_this_machine_is_refused(
     start = {"Entrypoint": ["/program"]}
     registry[1].image("x/runtime", "v1", plain, program=start)
     registry[1].image("x/silent", "v1", plain)
+    unreadable = functionimages.layer({"package.yaml": b"kind: ["})
+    registry[1].image("x/unreadable", "v1", unreadable, program=start)
     registry[1].index("x/strange", "v1", {"s390x": registry[1].image("x/strange", "", plain)})
     (tmp_path / "text.xpkg").write_text("no archive")
     told = {
@@ -333,7 +335,9 @@ def test_what_is_no_function_for_this_machine_is_refused(
         f"{registry[1].host}/x/strange:v1": "there are: s390x",
         f"{registry[1].host}/x/nothing:v1": "has no manifests v1",
         str(tmp_path / "text.xpkg"): "cannot be read as an image",
+        f"{registry[1].host}/x/unreadable:v1": "package.yaml of the image cannot be read",
         "function-nowhere": "names no registry",
+        "__REGISTRY__/x/tiny:__VERSION__": "registry and version the platform fills in",
     }
     before = sorted(path.read_bytes() for path in (pack / "gitops/functions").iterdir())
     with own_cache(tmp_path / "cache"):
@@ -362,3 +366,54 @@ def test_a_file_runs_a_function_that_the_pack_has(
         yaml.safe_load(path.read_text())["metadata"]["annotations"]["orderkit.dev/runs"] == digest
     )
     path.unlink()
+
+
+def test_a_program_needs_a_function_that_the_pack_declares(
+    pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = functionimages.package_file(tmp_path / "tiny.xpkg")
+    before = content(pack)
+
+    with own_cache(tmp_path / "cache"):
+        code = run(["functions", "add", str(file), "--name", "nowhere", "--pack", str(pack)])
+
+    assert (code, "the pack has no Function nowhere" in capsys.readouterr().err) == (1, True)
+    assert content(pack) == before
+
+
+def test_a_file_in_the_place_of_a_new_function_is_not_replaced(
+    registry: tuple[OwnRegistry, Pushed],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pushed_package(registry[1])
+    pack = tmp_path / "pack"
+    assert run(["init", str(pack), "--no-git"]) == 0
+    path = pack / "gitops" / "functions" / "function-tiny.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("# another one's notes\n")
+    package = f"{registry[1].host}/x/function-tiny:v1"
+    capsys.readouterr()
+
+    with own_cache(tmp_path / "cache"):
+        code = run(["functions", "add", package, "--pack", str(pack)])
+
+    assert (code, "is there and has no Function" in capsys.readouterr().err) == (4, True)
+    assert path.read_text() == "# another one's notes\n"
+
+
+def test_a_configuration_that_depends_on_nothing_brings_nothing(
+    pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = DEPENDENCIES.partition("spec:")[0].format(
+        meta="meta.pkg.crossplane.io/v1", kind="Configuration", host="x"
+    )
+    (tmp_path / "crossplane.yaml").write_text(f"{text}spec: {{}}\n")
+
+    code = run(["functions", "add", "--from", str(tmp_path), "--pack", str(pack)])
+
+    assert (code, "no file of --from has spec.dependsOn" in capsys.readouterr().err) == (1, True)
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

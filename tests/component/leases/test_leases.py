@@ -100,6 +100,25 @@ def test_extensions_are_no_last_change_however_many_there_are(
     assert shown["ordered"] is True
 
 
+def test_an_extension_counts_although_the_orders_file_cannot_be_read(
+    orderkit: Command, platform: Platform, order: str, leases: Leases
+) -> None:
+    before, repo = leases.expires(order), entry_of(order).repository
+    file = platform.forge.read(repo, XR, "main")
+    assert file is not None
+    broken = FileChange(XR, b"spec: [", file.sha)
+    platform.forge.write(repo, [broken], Operation(f"break-{order}", EVE.ref, "by hand"))
+
+    extended = orderkit("lease", "extend", order, "8h", "--reason", "the demo")
+    leases.delivered(order)
+    status = orderkit("status", order)
+
+    assert (extended.code, leases.expires(order)) == (0, before + 8 * HOUR), extended.err
+    assert "its file on main does not say so yet: " in extended.out + extended.err
+    assert "xgarage.yaml" in status.out
+    assert "orderkit lease extend" not in status.out, "its lease in the ledger is sound"
+
+
 REFUSED = [
     (("5d", "--reason", "x"), "longer than one extension may be, 4d"),
     (("8", "--reason", "x"), "for example 90m, 8h"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from commands import Command
 
 from ground.names import RepoId
-from ground.objects.kube_objects import Kind, ObjectKey, metadata
+from ground.objects.kube_objects import Kind, Manifest, ObjectKey, metadata
 from orderkit.core.order import order_file
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
@@ -119,16 +121,20 @@ def test_a_dry_run_writes_nothing(orderkit: Command, platform: Running, team: st
     assert orderkit("status", f"garage-{team}").code == 1
 
 
+def living_xr(team: str, **more: Any) -> Manifest:
+    """Return an XR as Argo CD applies it."""
+    name = f"garage-{team}"
+    tracker = f"{name}:blog.opsbogus.dev/XGarage:argocd/{name}"
+    meta = {"name": name, "annotations": {"argocd.argoproj.io/tracking-id": tracker}, **more}
+    spec = {"teamName": team, "stage": "stage1"}
+    return {"apiVersion": XGARAGE.api_version, "kind": "XGarage", "metadata": meta, "spec": spec}
+
+
 def test_a_living_xr_becomes_an_order_and_stays_the_same_object(
     orderkit: Command, platform: Running, team: str
 ) -> None:
     cluster, key = platform.platform.cluster, ObjectKey(XGARAGE, f"garage-{team}")
-    tracker = f"garage-{team}:blog.opsbogus.dev/XGarage:argocd/{key.name}"
-    tracked = {"argocd.argoproj.io/tracking-id": tracker}
-    meta = {"name": key.name, "annotations": tracked}
-    spec = {"teamName": team, "stage": "stage1"}
-    xr = {"apiVersion": XGARAGE.api_version, "kind": "XGarage", "metadata": meta, "spec": spec}
-    made = cluster.create(xr, owner="kubectl")
+    made = cluster.create(living_xr(team), owner="kubectl")
 
     adopted = orderkit("adopt", f"xgarage/garage-{team}", "--json")
 
@@ -209,3 +215,36 @@ def test_what_is_not_there_is_told(orderkit: Command, subject: str, code: int, s
     refused = orderkit("adopt", subject)
 
     assert (refused.code, says in refused.err) == (code, True), refused.err
+
+
+@pytest.fixture
+def undelivered(platform: Running, team: str) -> Iterator[Manifest]:
+    """A live XR that no order delivers; a finalizer keeps it while it is being deleted."""
+    cluster, key = platform.platform.cluster, ObjectKey(XGARAGE, f"garage-{team}")
+    yield cluster.create(living_xr(team, finalizers=["orderkit.dev/test"]), owner="kubectl")
+    cluster.patch(key, {"metadata": {"finalizers": None}}, owner="kubectl")
+
+
+def test_an_xr_that_is_being_deleted_becomes_no_order(
+    orderkit: Command, platform: Running, undelivered: Manifest
+) -> None:
+    name = metadata(undelivered)["name"]
+    platform.platform.cluster.delete(ObjectKey(XGARAGE, name))
+
+    refused = orderkit("adopt", f"xgarage/{name}")
+
+    assert (refused.code, "is being deleted" in refused.err) == (4, True), refused.err
+    assert f"no order '{name}'" in orderkit("status", name).err
+
+
+def test_a_repository_of_that_name_that_is_no_order_is_left_alone(
+    orderkit: Command, platform: Running, team: str, undelivered: Manifest
+) -> None:
+    repo = RepoId(team, f"garage-{team}")
+    by_hand(platform, repo, {"README.md": "# ours\n"})
+    head = platform.platform.forge.head(repo)
+
+    refused = orderkit("adopt", f"xgarage/{metadata(undelivered)['name']}")
+
+    assert (refused.code, f"orderkit adopt {repo}" in refused.err) == (4, True), refused.err
+    assert platform.platform.forge.head(repo) == head

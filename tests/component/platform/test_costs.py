@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import requests
+from bays import new_bay
 from commands import Command
+from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from forgehands import client_at
 from forgeusers import ForgeUser, embedded_admin, new_user
 from tests.component.platform.test_orders import push
 
-from ground.errors import OrderkitError, RefusedError
+from ground.errors import OrderkitError, RefusedError, RemoteError
 from ground.names import OrderId, RepoId, TeamName
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.order import ledger
@@ -24,6 +28,7 @@ from orderkit.flows.order.live_order import find_living, read_xr
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
+from orderkit.flows.team.limit_check import team_of
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
@@ -196,6 +201,37 @@ def test_what_is_not_known_is_not_below_a_limit(
     publish(platform, TABLE.replace("EUR", "USD"))
     foreign = orderkit("order", "garage", f"team_name={team}", "stage=stage1")
     assert "prices are in USD, the limit is in EUR" in foreign.err
+
+
+def test_the_cost_of_an_order_that_is_gone_is_unknown_and_not_nothing(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    bay = new_bay(platform.platform, team)
+    orderkit("team", "change", team, "--limit", "cost=1000")
+    platform.platform.forge.delete_repo(bay.repo)
+
+    refused = orderkit("order", "garage", "stage=stage1", f"team_name={team}", "--plan")
+
+    assert refused.code == 4, refused.out
+    assert "has no commit on main, or does not exist" in refused.err
+
+
+def test_a_forge_that_is_down_is_not_taken_for_an_unknown_cost(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    bay, settings = new_bay(platform.platform, team), platform.settings.forge
+    orderkit("team", "change", team, "--limit", "cost=1000")
+    whole, ledger_files = platform.platform, ledger_snapshot(platform.platform)
+    file = team_of(whole, TeamName(team), ledger_files)
+    unavailable = Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))
+
+    with (
+        open_proxy(settings.url) as proxy,
+        proxy.using(Listed([unavailable] * 50, lambda _, path: f"/{bay.repo}/" in path)),
+        client_at(proxy.url, settings, None, read_timeout_s=10) as forge,
+        pytest.raises(RemoteError, match="503"),
+    ):
+        cost_limit.team_excess(replace(whole, forge=forge), file, ledger_files.blobs)
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,12 @@ def test_one_lost_repository_comes_back_with_its_history(site: Site) -> None:
     assert site.restore(code=0)["written"] == [], "what is there is never written"
 
 
+def test_a_repository_that_the_backup_lacks_is_not_restored(site: Site) -> None:
+    refused = site.restore("--repository", "ae86/garage-none", code=1)
+
+    assert "the backup has no repository ae86/garage-none" in refused["error"]["message"]
+
+
 def test_a_lost_forge_is_reconciled_with_a_newer_cluster(site: Site) -> None:
     """After the backup, one order was changed, one ended, and a new team ordered one."""
     assert site.run("change", "garage-ae86", "note=later").code == 0

@@ -11,13 +11,17 @@ import pytest
 import requests
 from answering import Answering, own_certificate, says, server
 from commands import Command
+from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from forgehands import client_at
 
+from ground.errors import NotFoundError
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey
 from ground.shapes import changed
 from orderkit.adapters.forges import credentials
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
+from orderkit.flows.install.forge_check import PREFIX, check_forge
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
@@ -338,3 +342,47 @@ def test_no_credentials_anywhere_says_where_was_looked(
 
     assert "looked at: environment, file, idpbuilder, git" in found.detail
     assert credentials.TOKEN in found.advice
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        (("POST", "/statuses/"), {"a comment and a status are there once": "not yours"}),
+        (
+            ("POST", "/pulls"),
+            {
+                "a pull request is opened once": "not yours",
+                "a comment and a status are there once": "no pull request was opened",
+                "a pull request is merged once, at its head": "no pull request was opened",
+            },
+        ),
+    ],
+    ids=["statuses", "pull requests"],
+)
+def test_what_a_forge_does_not_do_is_told_by_the_case_and_nothing_is_left(
+    platform: Running, request_: tuple[str, str], told: dict[str, str]
+) -> None:
+    method, place = request_
+    forbidden = Decision(Fault.REFUSE_BEFORE, Falsehood(403, b'{"message": "not yours"}'))
+    plan = Listed([forbidden] * 99, lambda how, path: how == method and place in path)
+    settings, clock = platform.settings.forge, platform.platform.clock
+
+    with (
+        open_proxy(settings.url) as proxy,
+        proxy.using(plan),
+        client_at(proxy.url, settings, platform.platform.signatures, read_timeout_s=10) as forge,
+    ):
+        results = check_forge(forge, "ae86", clock, on_case=lambda _: None)
+
+    found = {result.case: result.problem for result in results if result.problem}
+    assert found.keys() == told.keys()
+    assert all(words in found[name] for name, words in told.items()), found
+    repositories = requests.get(f"{settings.url}/api/v1/orgs/ae86/repos", timeout=10).json()
+    assert [each["name"] for each in repositories if each["name"].startswith(PREFIX)] == []
+
+
+def test_a_forge_is_not_tried_in_an_organisation_that_is_not_there(platform: Running) -> None:
+    with pytest.raises(NotFoundError, match="nobody-here, or it is hidden from us"):
+        check_forge(
+            platform.platform.forge, "nobody-here", platform.platform.clock, on_case=lambda _: None
+        )

@@ -114,11 +114,31 @@ def test_an_order_that_is_not_ready_has_no_outputs(
     assert "is not Ready: Failing" in done.json["error"]["message"]
 
 
-@pytest.mark.parametrize("command", ["outputs", "wait"])
-def test_an_order_that_never_was_has_a_code_of_its_own(
-    orderkit: Command, command: str, garage: str
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (b"\xff\xfe", "'password' is not a text in its Secret"),
+        (b"x" * 20_001, "has 20001 characters, more than 20000"),
+    ],
+    ids=["no text", "too long"],
+)
+def test_a_value_that_cannot_be_handed_on_is_refused_without_showing_it(
+    platform: Running, orderkit: Command, garage: str, team: str, *, value: bytes, says: str
 ) -> None:
-    done = orderkit(command, f"{garage}x")
+    put_secret(platform, team, owned=True, value=value)
+
+    done = orderkit("outputs", garage, "--secrets")
+
+    assert (done.code, done.out, says in done.err) == (2, "", True), done.err
+    assert "xxx" not in done.err
+
+
+@pytest.mark.parametrize("command", [("outputs",), ("wait",), ("wait", "--for", "gone")])
+def test_an_order_that_never_was_has_a_code_of_its_own(
+    orderkit: Command, command: tuple[str, ...], garage: str
+) -> None:
+    name, *options = command
+    done = orderkit(name, f"{garage}x", *options)
 
     assert done.code == 14
     assert f"no order '{garage}x'" in done.err
@@ -161,12 +181,14 @@ def test_waiting_for_a_commit_ends_when_it_is_delivered(
     assert orderkit("outputs", garage, "--secrets", "--json").json["outputs"]["stage"] == "stage3"
 
 
+@pytest.mark.parametrize("goal", ["ready", "commit"])
 def test_what_fails_is_given_up_after_a_while_and_says_why(
-    platform: Running, orderkit: Command, garage: str, team: str
+    platform: Running, orderkit: Command, garage: str, team: str, goal: str
 ) -> None:
-    push(platform, team, ("stage2", "stage9"))
+    commit = push(platform, team, ("stage2", "stage9"))
+    goal = f"commit={commit}" if goal == "commit" else goal
 
-    done = orderkit("wait", garage, "--fail-after", "1s", "--timeout", "2m")
+    done = orderkit("wait", garage, "--for", goal, "--fail-after", "1s", "--timeout", "2m")
 
     assert done.code == 11, done.err
     assert "stage9" in done.err

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from bays import Bay, new_repository
+from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from forgehands import client_at
 from replicas import until
+from rivals import Rival
 
-from ground.errors import AccessError, IncompleteError
+from ground.errors import (
+    AccessError,
+    AlreadyOrderedError,
+    IncompleteError,
+    InvalidInputError,
+    NotFoundError,
+    OrderkitError,
+    RefusedError,
+)
+from ground.names import OrderId, RepoId, TeamName
 from ground.objects.kube_objects import APPLICATION, Manifest, ObjectKey
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
+from orderkit.core.order.order_file import PATH as RECORD
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext, BootstrapRequest
 from orderkit.flows.install.bootstrapping.team_steps import PortalStep
 from orderkit.flows.install.pack_rendering import PlatformValues
 from orderkit.flows.order.placing import TaskRequest, order
+from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.order.template_services import REGISTER_PATH, RegisteringPortal
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, ledger_snapshot
+from orderkit.flows.team.teams import TeamChange, change_team
 from orderkit.ports.catalog import Location
 from orderkit.ports.portal import PortalResponse
 from orderkit.ports.requesters import Requester
@@ -206,3 +223,165 @@ def test_a_bootstrap_removes_locations_that_the_portals_plugin_replaces(
         at = replace(platform.platform, catalog=catalog, portal_reads_orders=reads_orders)
         PortalStep(BootstrapContext(at, wanted)).ensure(lambda _: None)
         assert len(_locations(platform.platform, team)) == left
+
+
+def recorded(bay: Bay, old: str, new: str) -> Registration:
+    """Let the order's record say something else."""
+    bay.put({RECORD: bay.text(RECORD).replace(old, new)})
+    return bay_registration(bay)
+
+
+def bay_registration(bay: Bay, **more: str) -> Registration:
+    asked = {"order": bay.order, "kit": "garage", "team": bay.repo.owner, **more}
+    return Registration(
+        OrderId(asked["order"]), asked["kit"], TeamName(asked["team"]), "user:default/eve"
+    )
+
+
+def archived(bay: Bay) -> Registration:
+    bay.platform.forge.archive(bay.repo)
+    return bay_registration(bay)
+
+
+def without(bay: Bay, path: PurePosixPath) -> Registration:
+    bay.put({path: None})
+    return bay_registration(bay)
+
+
+def hooked(bay: Bay) -> Registration:
+    """Add a hook, in a team whose orders are counted: what exceeds is taken back."""
+    counted = TeamChange(limits={"orders": "50"})
+    change_team(bay.platform, bay.repo.owner, requester="user:default/test", change=counted)
+    bay.edit("metadata:", "metadata:\n  annotations: {argocd.argoproj.io/hook: PreSync}")
+    return bay_registration(bay)
+
+
+UNREGISTERED: list[tuple[str, Callable[[Bay], Registration], type[OrderkitError], str]] = [
+    ("another kit", lambda b: bay_registration(b, kit="shed"), InvalidInputError, "of kit 'shed'"),
+    ("archived", archived, AlreadyOrderedError, "is archived: the order ended"),
+    ("no record", lambda b: without(b, RECORD), NotFoundError, "no .orderkit/order.yaml"),
+    (
+        "the record of another order",
+        lambda b: recorded(b, f"name: {b.order}", "name: garage-other"),
+        InvalidInputError,
+        "says: 'garage-other'",
+    ),
+    (
+        "the record of another team",
+        lambda b: recorded(b, f"team: {b.repo.owner}", "team: rx7"),
+        InvalidInputError,
+        "says: 'rx7'",
+    ),
+    ("a hook of Argo CD", hooked, RefusedError, "manifests/xgarage.yaml: "),
+]
+
+
+@pytest.mark.parametrize("case", UNREGISTERED, ids=lambda case: case[0])
+def test_what_is_not_an_order_as_it_claims_is_not_registered(
+    platform: Running, case: tuple[str, Callable[[Bay], Registration], type[OrderkitError], str]
+) -> None:
+    _, prepare, error, says = case
+    bay = new_repository(platform.platform, f"unready-{UNREGISTERED.index(case)}")
+    asked = prepare(bay)
+
+    with pytest.raises(error) as refused:
+        register(platform.platform, asked)
+
+    assert says in str(refused.value)
+    assert bay.order not in str(sorted(ledger_snapshot(platform.platform).blobs))
+
+
+def test_an_order_never_replaces_an_application_of_the_platform(platform: Running) -> None:
+    bay = new_repository(platform.platform, "of-the-platform")
+    key = application_key(bay.order)
+    spec = {"project": "default", "destination": {"namespace": "default"}, "sources": []}
+    meta = {"name": key.name, "namespace": key.namespace}
+    application = {"apiVersion": key.kind.api_version, "kind": key.kind.kind, "metadata": meta}
+    platform.platform.cluster.create({**application, "spec": spec}, owner="test")
+
+    with pytest.raises(RefusedError, match="one of the platform's own Applications"):
+        register(platform.platform, bay_registration(bay))
+
+
+def test_an_agents_order_is_not_handed_to_the_service_as_its_persons_own(
+    platform: Running, team: str
+) -> None:
+    """The service would take it for the person's; the forge refuses us the ledger."""
+    portal, whole = Portal(platform.platform), platform.platform
+    forbidden = Decision(Fault.REFUSE_BEFORE, Falsehood(403, b'{"message": "not yours"}'))
+    plan = Listed([forbidden] * 20, lambda how, at: how != "GET" and f"/{whole.ledger}/" in at)
+    bay = new_repository(whole, team, team)
+    body = {"order": bay.order, "kit": "garage", "team": team}
+    with (
+        open_proxy(platform.settings.forge.url) as proxy,
+        proxy.using(plan),
+        client_at(proxy.url, platform.settings.forge, None, read_timeout_s=10) as forge,
+    ):
+        away = replace(whole, forge=forge, portal=portal)
+        asking = RegisteringPortal(away, Requester("user:default/eve", agent="robot"))
+        with pytest.raises(AccessError, match="not yours"):
+            asking.request("POST", REGISTER_PATH, headers=JSON, body=json.dumps(body).encode())
+
+    assert portal.asked == []
+    assert not is_registered(whole, team)
+
+
+JSON = {"content-type": "application/json"}
+SETTINGS_PATH = "/proxy/orderkit/v1/kits/garage/settings"
+
+
+@pytest.mark.parametrize("path", [REGISTER_PATH, SETTINGS_PATH])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"{}"])
+def test_a_body_that_cannot_be_read_is_refused_in_the_services_words(
+    platform: Running, path: str, body: bytes
+) -> None:
+    ours = RegisteringPortal(platform.platform, Requester("user:default/eve"))
+
+    try:
+        said = ours.request("POST", path, headers=JSON, body=body).code
+    except InvalidInputError as refused:
+        said = refused.http_status
+
+    assert said == platform.platform.portal.request("POST", path, headers=JSON, body=body).code
+
+
+def test_a_kit_whose_form_takes_no_yaml_reads_none(platform: Running) -> None:
+    ours = RegisteringPortal(platform.platform, Requester("user:default/eve"))
+
+    with pytest.raises(InvalidInputError, match="has no yamlFields: its form takes no YAML"):
+        ours.request("POST", SETTINGS_PATH, headers=JSON, body=b'{"text": "stage: stage3"}')
+
+
+def test_of_two_who_order_one_name_at_the_same_moment_both_get_the_same_order(
+    platform: Running, team: str
+) -> None:
+    whole = platform.platform
+    rival: Any = Rival(whole.forge, "write", lambda: place(whole, team))
+
+    place(replace(whole, forge=rival), team)
+
+    assert rival.has_acted
+    assert len(whole.forge.commits(RepoId(team, f"garage-{team}"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("ordered: {}", "ordered: {stage: stage3, teamName: TEAM}", "was 'stage3', asked for"),
+        ("kit: garage", "kit: shed", "kit shed of team TEAM"),
+    ],
+)
+def test_an_order_that_somebody_else_publishes_at_the_same_moment_is_a_conflict(
+    platform: Running, team: str, old: str, new: str, says: str
+) -> None:
+    whole = platform.platform
+
+    def publish() -> None:
+        bay = new_repository(whole, team, team)
+        bay.put({RECORD: bay.text(RECORD).replace(old, new.replace("TEAM", team))})
+
+    rival: Any = Rival(whole.forge, "write", publish)
+
+    with pytest.raises(AlreadyOrderedError, match=says.replace("TEAM", team)):
+        place(replace(whole, forge=rival), team)
+    assert not is_registered(whole, team)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
 import pytest
+from bays import new_bay
 from commands import Command
 
 from ground.errors import OrderkitError
@@ -148,6 +149,49 @@ def test_a_member_the_forge_does_not_know_is_told(orderkit: Command, team: str) 
     done = orderkit("team", "change", team, "--member", "nobody-here")
     assert done.code == 1
     assert "nobody-here" in done.err
+
+
+def test_a_kit_that_the_pack_lacks_is_given_to_no_team(orderkit: Command, team: str) -> None:
+    refused = orderkit("team", "change", team, "--kit", "shed")
+
+    assert refused.code == 2
+    assert "'shed' is not a kit of this platform's pack" in refused.err
+    assert "kits: garage" in refused.err
+
+
+def test_a_kit_that_the_teams_project_does_not_allow_yet_is_not_ordered(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    """The pack got the kit after the team's file was written."""
+    path = PurePosixPath("teams", f"{team}.yaml")
+    path = next(p for p in ledger_snapshot(platform.platform).blobs if p.match(str(path)))
+    text = read_text(platform.platform.forge, platform.platform.ledger, path, "main") or ""
+    assert "XGarage" in text
+    earlier = text.replace("XGarage", "XShed")
+    operation = Operation(f"earlier-{team}", "user:default/x", "as it was")
+    write_ledger(platform.platform, {path: earlier}, operation)
+    order = ("order", "garage", f"team_name={team}", "stage=stage1", "--no-wait")
+
+    refused = orderkit(*order)
+
+    assert refused.code == 4
+    assert f"team {team} was not given kit 'garage' yet" in refused.err
+    assert orderkit("team", "add", team).code == 0
+    assert orderkit(*order).code == 0
+
+
+def test_adding_a_team_again_leaves_an_unreadable_order_as_it_is(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    bay = new_bay(platform.platform, team)
+    path = PurePosixPath("apps", team, f"{bay.order}.yaml")
+    operation = Operation(f"broken-{team}", "user:default/x", "broken by hand")
+    write_ledger(platform.platform, {path: "spec: ["}, operation)
+
+    assert orderkit("team", "add", team).code == 0
+
+    forge = platform.platform.forge
+    assert read_text(forge, platform.platform.ledger, path, "main") == "spec: ["
 
 
 def test_a_team_with_orders_stays_and_without_goes_whole(

@@ -59,6 +59,8 @@ class Service:
             self.seen.append((request.method, path, headers, await request.body()))
             if isinstance(self.answer, str):
                 return Response(self.answer, self.status, media_type="text/plain")
+            if isinstance(self.answer, bytes):
+                return Response(self.answer, self.status, media_type="application/json")
             return JSONResponse(self.answer, self.status)
 
         return Starlette(routes=[Route("/{path:path}", take, methods=["GET", "POST", "PUT"])])

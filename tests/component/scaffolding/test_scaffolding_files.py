@@ -23,6 +23,7 @@ FILES: dict[str, bytes | SkeletonFile] = {
     "bytes.bin": b"\x00\xff\xfe",
     "s/a/one": b"1",
     "s/a/deep/two": b"2",
+    "link": SkeletonFile(b"", symlink="plain.txt"),
     "s/run.sh": SkeletonFile(b"#!/bin/sh\n", EXECUTABLE),
 }
 
@@ -199,6 +200,12 @@ BAD = [
         "is executable",
     ),
     Bad(
+        "a link",
+        (step("a", "fetch:plain:file", url="link", targetPath="x"),),
+        RefusedError,
+        "link: is a symbolic link",
+    ),
+    Bad(
         "no such file",
         (step("a", "fetch:plain:file", url="none", targetPath="x"),),
         InvalidInputError,
@@ -314,6 +321,13 @@ BAD = [
 def test_bad_input_has_its_own_message(world: Any, case: Bad) -> None:
     with pytest.raises(case.error, match=case.message):
         world.run(template(*case.steps), {}, FILES)
+
+
+def test_a_branch_of_the_forge_that_is_not_there_is_refused(world: Any) -> None:
+    fetch = step("a", "fetch:plain", url=world.url(RepoId("o", "none"), "x"))
+
+    with pytest.raises(InvalidInputError, match="names a repository or branch that does not"):
+        world.run(template(fetch), {})
 
 
 def test_a_rename_with_overwrite_replaces_as_a_whole(world: Any) -> None:

@@ -186,6 +186,29 @@ def test_a_body_without_a_json_content_type_is_refused(world: Any) -> None:
         world.run(step("http:backstage:request", **REQUEST, body={"a": 1}), {})
 
 
+def test_a_service_that_announces_json_and_sends_none_is_not_believed(world: Any) -> None:
+    world.service.answer = b"<html>"
+
+    with pytest.raises(RemoteError, match="announced JSON and sent"):
+        world.run(step("http:backstage:request", **REQUEST), {})
+
+
+def test_a_header_of_several_lines_is_not_sent(world: Any) -> None:
+    with pytest.raises(RemoteError, match="is not a legal HTTP header value"):
+        world.run(step("http:backstage:request", **REQUEST, headers={"X-Note": "a\nX-Y: b"}), {})
+
+    assert world.service.seen == []
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_registration_names_one_place(world: Any, *, both: bool) -> None:
+    url = f"{world.forge.base_url}/a/b/src/branch/main/catalog-info.yaml"
+    places = {"catalogInfoUrl": url, "repoContentsUrl": url} if both else {}
+
+    with pytest.raises(InvalidInputError, match="is needed, or repoContentsUrl with"):
+        world.run(step("catalog:register", **places), {})
+
+
 @pytest.mark.parametrize(
     "path", ["/proxy/unknown/x", "/proxy/orderkit/../x", "/proxy/orderkit/%2e%2e/x"]
 )

@@ -68,12 +68,35 @@ def test_if(world: World, condition: object, state: str) -> None:
     assert states(world) == {"a": state}
 
 
-def test_a_broken_if_fails_and_says_what_backstage_would_do(world: World) -> None:
+@pytest.mark.parametrize("condition", ["${{ 1 | nope }}", "${{ parameters.list | parseRepoUrl }}"])
+def test_a_broken_if_fails_and_says_what_backstage_would_do(world: World, condition: str) -> None:
     with pytest.raises(RenderError) as refused:
-        world.run(template(log("a", **{"if": "${{ 1 | nope }}"})), {})
+        world.run(template(log("a", **{"if": condition}), parameters=FORM), {"list": []})
 
     assert "Backstage would run the step" in refused.value.hint
     assert "steps.a.if" in str(refused.value)
+
+
+def test_an_if_that_fails_after_a_failure_runs_nothing_more(world: World) -> None:
+    broken = "${{ parameters.list | parseRepoUrl }}"
+    steps = template(FAIL, log("next", **{"if": broken}), parameters=FORM)
+
+    with pytest.raises(OrderkitError, match="is not in the workspace"):
+        world.run(steps, {"list": []})
+
+    assert states(world)["fail"] == "failed"
+
+
+def test_an_output_that_cannot_be_rendered_says_what_backstage_would_do(world: World) -> None:
+    steps = template(
+        log("a"), output={"n": "${{ parameters.list | parseRepoUrl }}"}, parameters=FORM
+    )
+
+    with pytest.raises(RenderError) as refused:
+        world.run(steps, {"list": []})
+
+    assert "Backstage would" in refused.value.hint
+    assert states(world) == {"a": "done"}
 
 
 def test_each_runs_once_per_item(world: World) -> None:

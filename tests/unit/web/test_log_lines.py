@@ -68,3 +68,38 @@ def test_a_line_outside_of_requests_has_what_is_known_only() -> None:
 
     assert "\n" not in line
     assert json.loads(line).keys() == {"time", "level", "logger", "message"}
+
+
+def test_an_audit_log_that_cannot_be_written_keeps_no_answer_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder stands where its file should: the service's own log says so."""
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    assert [message["status"] for message in answered(app, AuditLog(tmp_path))] == [200]
+    assert "the audit log cannot be written" in caplog.text
+
+
+def test_a_request_that_gets_no_answer_is_audited_with_status_0(tmp_path: Path) -> None:
+    async def app(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        answered(app, AuditLog(tmp_path / "audit"))
+
+    audited = json.loads((tmp_path / "audit").read_text())
+    assert (audited["status"], audited["path"]) == (0, "/x")
+
+
+def answered(app: Any, log: AuditLog) -> list[Any]:
+    """Send a request to an app that is audited; return what it sent."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/x"}
+    asyncio.run(AuditedApp(app, log)(scope, None, send))  # type: ignore[arg-type]  # reads nothing
+    return sent

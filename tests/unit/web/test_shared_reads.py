@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ground.errors import UnreachableError
-from orderkit.web.operations import KEPT_S, KeptAnswers, SharedReads
+from orderkit.web.operations import KEPT_S, KEYS_MAX, KeptAnswers, SharedReads
 
 
 class Source:
@@ -150,3 +150,15 @@ def test_a_failed_answer_is_not_kept() -> None:
     with pytest.raises(UnreachableError):
         answers.get("order", lambda: 1, fail)
     assert answers.get("order", lambda: 1, lambda _: {"made": 1}) == {"made": 1}
+
+
+def test_no_more_than_the_newest_answers_are_kept() -> None:
+    answers, made = KeptAnswers[int](), itertools.count(1)
+
+    def ask(key: int) -> int:
+        return answers.get(key, lambda: 1, lambda _: next(made))
+
+    first = [ask(key) for key in range(KEYS_MAX + 1)]
+
+    assert ask(KEYS_MAX) == first[-1]
+    assert ask(0) > first[-1], "it gave way to the newest and is made again"

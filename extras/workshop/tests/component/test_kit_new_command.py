@@ -240,6 +240,14 @@ REFUSED = [
     Refused("no file", ("import", "nowhere.yaml"), 1, "nowhere.yaml cannot be read"),
     Refused("nothing to import", ("import",), 2, "give XRD.yaml"),
     Refused("an XRD that no server takes", ("import", "broken.yaml"), 2, "would be refused"),
+    Refused("an XRD in pieces", ("import", "pieces.yaml"), 2, "is no whole XRD: spec.names"),
+    Refused(
+        "a field that is none",
+        ("import", "whole.yaml", "--not-secret=storage.size"),
+        2,
+        "--not-secret: 'storage.size' is not a field of the XRD",
+    ),
+    Refused("a file where a folder goes", ("new", "third", "--no-input"), 1, "docs/kits"),
     Refused("no cluster", ("import", "--from-cluster=x", "--kubeconfig=none"), 2, "none"),
 ]
 
@@ -253,6 +261,11 @@ def test_what_is_refused_leaves_the_pack_as_it_was(
     (pack / "stations/stray/station.py").write_text("")
     (pack / "composition.yaml").write_text(FOREIGN)
     (pack / "broken.yaml").write_text(XRD.replace("type: integer", "type: number2"))
+    (pack / "pieces.yaml").write_text(XRD.replace("names: {kind", "named: {kind"))
+    (pack / "whole.yaml").write_text(XRD)
+    if case.reason == "a file where a folder goes":
+        shutil.rmtree(pack / "docs" / "kits")
+        (pack / "docs" / "kits").write_text("")
     before = content(pack)
 
     refused = orderkit("kit", *case.arguments)

@@ -376,6 +376,9 @@ def test_a_folder_of_crds_is_a_source(
     capsys.readouterr()
     assert add(pack, "--from", str(folder), "--kinds", "Quene") == 1
     assert "did you mean 'Queue'?" in capsys.readouterr().err
+    (folder / "old.yaml").write_text(crd("Queue", "old.example.org"))
+    assert add(pack, "--from", str(folder), "--kinds", "Queue") == 2
+    assert f"is several kinds: Queue.old.example.org and Queue.{MODERN}" in capsys.readouterr().err
 
 
 def test_a_file_written_by_hand_stays(

@@ -208,6 +208,16 @@ def test_a_broken_kit_and_scenarios_of_a_kit_that_is_gone_are_told(
     assert "kit 'garrage' is not in pack 'reference' (did you mean 'garage'?)" in done.out
 
 
+def test_a_scenario_with_values_needs_the_kits_form(pack: Path, kit_test: KitTest) -> None:
+    (pack / "templates/garage/template.yaml").unlink()
+
+    done = kit_test()
+
+    assert done.code == 1
+    assert "is missing, so there is no form for values" in done.out
+    assert "run 'orderkit kit generate', or give an xr" in done.out
+
+
 def test_a_new_scenario_asks_for_an_update(pack: Path, kit_test: KitTest) -> None:
     shutil.rmtree(pack / ORDER / "expected")
 

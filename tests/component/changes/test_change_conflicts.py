@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 import pytest
 from bays import EVE, XR, Bay, ask, set_
@@ -26,14 +27,18 @@ from tests.component.changes.conftest import Through
 
 from ground.errors import (
     ConflictError,
+    IncompleteError,
     InvalidInputError,
     RemoteError,
     SeveralProblemsError,
     UsageError,
 )
+from ground.names import TeamName
 from ground.objects.kube_objects import dig
 from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import application_key
 from orderkit.flows.change.applying import ROUNDS
 from orderkit.flows.platform import Platform
@@ -249,6 +254,26 @@ def test_who_never_learns_what_became_of_it_is_told_how_to_repeat(
     again = ask(bay, edit, operation="op-5")
 
     assert (again.state, again.repeated, bay.spec()["budget"]) == ("committed", True, 15)
+
+
+def test_a_change_that_the_ledger_did_not_take_is_delivered_by_the_same_again(
+    bay: Bay, through: Through
+) -> None:
+    entry = OrderEntry(TeamName(bay.repo.owner), bay.order)
+    before = pinned_commit(bay.platform, entry)
+    ledger = f"/{bay.platform.ledger}/"
+
+    def is_ledgers(method: str, path: str) -> bool:
+        return is_contents(method, path) and ledger in unquote(path)
+
+    lost = Listed([Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 40, is_ledgers)
+    with through(lost) as platform, pytest.raises(IncompleteError) as caught:
+        ask(bay, set_("stage", "stage2"), platform=platform)
+
+    assert f"{bay.order}: {bay.head[:8]} is on main and not delivered yet: " in str(caught.value)
+    assert pinned_commit(bay.platform, entry) == before
+    assert ask(bay, set_("stage", "stage2")).state == "unchanged"
+    assert pinned_commit(bay.platform, entry) == bay.head
 
 
 def test_an_operation_changes_nothing_twice_whatever_came_after_it(bay: Bay) -> None:

@@ -158,7 +158,7 @@ def test_a_version_is_migrated_and_taken_back(garages: Garages, tmp_path: Path) 
 
     with pytest.raises(InvalidInputError, match="is not the version that the Compositions"):
         garages.start("early")
-    with pytest.raises(InvalidInputError, match="spec.conversions is missing"):
+    with pytest.raises(InvalidInputError, match=r"spec\.conversions is missing"):
         garages.start("wayless", what={"version": {"to": "v1alpha1"}})
     with pytest.raises(RefusedError, match=r"laps.*would be dropped by the cluster"):
         garages.publish(with_old=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,16 +13,18 @@ import pytest
 
 from ground.errors import IncompleteError, RefusedError
 from ground.names import CommitSha
-from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, ObjectKey
+from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, Kind, ObjectKey
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
+from orderkit.flows.argocd.refreshing import obstacle
 from orderkit.flows.platform import Platform
 from orderkit_standins.argocd import argocd_crds
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.serve_platform import Running
 
 LAYER = "layer"
+RECORDED = Path(__file__).parents[2] / "unit/argocd/applications"
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def test_a_layer_that_is_not_healthy_names_the_object(quiet: Platform) -> None:
     health = {"health": {"status": "Degraded"}, "resources": [resource]}
     put(quiet, LAYER, status=ended(commit, "Succeeded", **health, **synced))
 
-    with pytest.raises(IncompleteError, match="its health is Degraded: ConfigMap gone is Missing"):
+    with pytest.raises(IncompleteError, match="its health is Degraded: ConfigMap gone is Missing$"):
         await_layer(quiet, LAYER, None, timeout_s=0.1)
 
 
@@ -121,3 +124,49 @@ def test_no_tool_is_switched_off_that_renders_somebody_elses_application(
     assert f"spec.argocd.tools: [{tool}]" in caught.value.hint
     refuse_lost_tools(quiet.cluster, off, off)
     assert quiet.cluster.get(ObjectKey(APPLICATION, "of-others", ARGOCD_NAMESPACE)) is not None
+
+
+DEPLOYMENT = Kind("apps", "v1", "Deployment")
+RUNS = {"type": "Progressing", "status": "True"}
+LACKS = {"type": "Available", "status": "False", "message": "no Pods"}
+REFUSED = {"type": "Synced", "status": "False", "reason": "ReconcileError", "message": "no quota"}
+
+
+@pytest.mark.parametrize(
+    ("status", "finalizer", "told"),
+    [
+        ({"conditions": [RUNS, LACKS]}, "", ": Available is False: no Pods"),
+        ({"conditions": [REFUSED]}, "", "no quota"),
+        ({"conditions": [RUNS]}, "", ""),
+        ({}, "", ": it has no status yet"),
+        ({}, "example.org/backup", ": it is being deleted, held by example.org/backup"),
+        (None, "", ": it is not in the cluster"),
+    ],
+)
+def test_what_an_application_waits_for_says_why_it_is_not_ready(
+    quiet: Platform, status: dict[str, Any] | None, finalizer: str, told: str
+) -> None:
+    key, cluster = ObjectKey(DEPLOYMENT, "d", ARGOCD_NAMESPACE), quiet.cluster
+    application = json.loads((RECORDED / "waiting-wave.json").read_text())
+    operation = application["status"]["operationState"]
+    operation["syncResult"]["resources"][0]["namespace"] = ARGOCD_NAMESPACE
+    if status is not None:
+        labels = {"app": "d"}
+        pod = {"containers": [{"name": "d", "image": "d:1"}]}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        meta: dict[str, Any] = {"name": "d", "namespace": ARGOCD_NAMESPACE}
+        if finalizer:
+            meta |= {"finalizers": [finalizer]}
+        spec = {"selector": {"matchLabels": labels}, "template": template}
+        head = {"apiVersion": DEPLOYMENT.api_version, "kind": DEPLOYMENT.kind, "metadata": meta}
+        cluster.create({**head, "spec": spec}, owner="test")
+    if status:
+        cluster.patch(key, {"status": status}, owner="test", status=True)
+    if finalizer:
+        cluster.delete(key)
+
+    found = obstacle(cluster, application)
+
+    assert found is not None
+    assert "is applying" not in found.reason
+    assert found.reason.endswith(told) if told else not found.reason.endswith(": ")

@@ -100,7 +100,7 @@ def test_a_layer_that_is_not_healthy_names_the_object(quiet: Platform) -> None:
     health = {"health": {"status": "Degraded"}, "resources": [resource]}
     put(quiet, LAYER, status=ended(commit, "Succeeded", **health, **synced))
 
-    with pytest.raises(IncompleteError, match="its health is Degraded: ConfigMap gone is Missing$"):
+    with pytest.raises(IncompleteError, match=r"Degraded: ConfigMap gone is Missing$"):
         await_layer(quiet, LAYER, None, timeout_s=0.1)
 
 

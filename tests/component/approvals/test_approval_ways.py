@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import hookattacks
 import pytest
@@ -13,6 +14,7 @@ from approvaldesk import Desk, new_desk, published_approval
 from bays import Bay, ask, set_
 from commands import Command
 from forgeusers import ForgeUser
+from rivals import Rival
 
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.order.end_record import Phase
@@ -37,6 +39,10 @@ def await_phase(desk: Desk, entry: OrderEntry, *phases: str) -> None:
         timeout_s=60,
         goal=f"{entry.order}: {phases}",
     )
+
+
+class CutError(Exception):
+    """The process that ended the order is gone."""
 
 
 def sign_as(monkeypatch: pytest.MonkeyPatch, user: ForgeUser) -> None:
@@ -233,6 +239,77 @@ def test_the_command_says_whether_an_approval_counts(
     assert f"does not count: {other.carol.login} is not asked" in not_asked.out
 
 
+@pytest.mark.parametrize(
+    ("by", "counts"), [("team", "carol"), ("platform", "frank"), ("user", "carol")]
+)
+def test_the_command_knows_whom_a_rule_means(
+    desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch, by: str, counts: str
+) -> None:
+    """Carol writes to the order's repository, and frank to the ledger."""
+    path = f"/repos/{desk.platform.ledger}/collaborators/{desk.frank.login}"
+    desk.admin.api("PUT", path, {"permission": "write"})
+    approver = f"user:default/{desk.carol.login.upper()}" if by == "user" else by
+    rule = {"when": "true", "by": [approver], "because": "of the bay", "count": 2}
+    told = {}
+    with published_approval(desk.platform, [rule]):
+        entry = desk.order(stage="stage1").entry
+        for user in (desk.carol, desk.frank):
+            with monkeypatch.context() as patched:
+                sign_as(patched, user)
+                told[user.login] = orderkit("approve", entry.order).out
+
+    asked, other = (desk.carol, desk.frank) if counts == "carol" else (desk.frank, desk.carol)
+    assert "does not count" not in told[asked.login]
+    assert f"does not count: {other.login} is not asked" in told[other.login]
+
+
+def test_the_command_says_that_a_change_whose_base_was_changed_is_not_merged(
+    desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = desk.order(stage="stage1").entry
+    bay = Bay(desk.platform, desk.team, desk.team)
+    pull = ask(bay, set_("stage", "stage3")).pull
+    assert pull is not None
+    desk.platform.forge.ensure_branch(bay.repo, "elsewhere", bay.head)
+    for base in ("elsewhere", "main"):
+        desk.eve.api("PATCH", f"/repos/{bay.repo}/pulls/{pull.number}", {"base": base})
+    sign_as(monkeypatch, desk.carol)
+
+    done = orderkit("approve", entry.order, "--pull", str(pull.number))
+
+    assert done.code == 4
+    assert "does not count: someone changed its base; close it, and propose it again" in done.out
+
+
+def test_the_platforms_account_withdraws_an_order_that_waits(desk: Desk, orderkit: Command) -> None:
+    entry = desk.order().entry
+
+    done = orderkit("approve", entry.order, "--decline", "--reason", "too dear")
+
+    assert done.code == 0, done.err
+    assert desk.phase(entry) == "Ended"
+
+
+def test_an_order_whose_proposal_is_not_opened_yet_cannot_be_approved(
+    desk: Desk, orderkit: Command
+) -> None:
+    """Whoever ordered it was killed: repeating the order opens it, and so does the service."""
+
+    def cut() -> None:
+        raise CutError
+
+    rival: Any = Rival(desk.platform.forge, "open_pull", cut)
+    with pytest.raises(CutError):
+        replace(desk, platform=replace(desk.platform, forge=rival)).order()
+    order = f"garage-{desk.team}"
+
+    early = orderkit("approve", order)
+    desk.order()
+
+    assert (early.code, f"{order} is not proposed yet" in early.err) == (1, True), early.err
+    assert orderkit("approve", order).code == 4
+
+
 def test_the_command_declines_with_ones_own_credentials(
     desk: Desk, orderkit: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,10 +361,6 @@ def test_who_declines_a_change_withdraws_no_order(desk: Desk, orderkit: Command)
 
     assert done.code == 1, done.out
     assert desk.proposal(entry).state == "open"
-
-
-class CutError(Exception):
-    """The process that ended the order is gone."""
 
 
 def test_a_delivered_order_whose_end_has_begun_is_not_withdrawn(

@@ -7,17 +7,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from approvaldesk import Desk, person, published_approval
+from approvaldesk import Desk, new_desk, person, published_approval
 from bays import Bay, ask, set_
-from forgeusers import ForgeUser
+from forgeusers import ForgeUser, new_user
 
-from ground.errors import RefusedError
+from ground.errors import NotFoundError, RefusedError
 from orderkit.core.kit.kit_file import How
+from orderkit.core.order import order_file
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
+from orderkit.flows.approval.pending import pending
 from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.change import Changed
 from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.flows.live.forge_records import (
+    ForgeRecords,
+    WaitingChanges,
+    with_ledger,
+    with_pack,
+)
 from orderkit.flows.order.registering import Registration, register
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.requesters import Requester
@@ -36,9 +44,9 @@ def member(bay: Bay, by: ForgeUser) -> Requester:
     return Requester(f"user:default/{by.login}", "token", groups)
 
 
-def proposed(bay: Bay, by: ForgeUser, stage: str = "stage3") -> Changed:
-    """Let somebody ask for a stage."""
-    return ask(bay, set_("stage", stage), requester=member(bay, by))
+def proposed(bay: Bay, by: ForgeUser, stage: str = "stage3", *, field: str = "stage") -> Changed:
+    """Let somebody ask for a stage, or for another field's value."""
+    return ask(bay, set_(field, stage), requester=member(bay, by))
 
 
 def delivered(bay: Bay, desk: Desk) -> str | None:
@@ -75,6 +83,29 @@ def test_it_is_merged_once_finance_agrees_and_not_before(bay: Bay, desk: Desk) -
     assert decision.state == "delivered", decision.missing
     assert bay.spec()["stage"] == "stage3"
     assert delivered(bay, desk) == bay.head
+    with pytest.raises(NotFoundError, match=f"#{pull.number} is merged"):
+        approve(desk.platform, bay.order, person(desk.frank), number=pull.number)
+
+
+def test_a_reviewed_change_needs_a_member_among_those_who_agreed_in_the_console(
+    bay: Bay, desk: Desk
+) -> None:
+    """Its rule asks for two, of the platform's people or the team's, and the kit for a review."""
+    pull = proposed(bay, desk.eve, "fast", field="motto").pull
+    assert pull is not None
+    dave = new_user(desk.admin, "dave")
+    for each in (desk.frank, dave):
+        path = f"/repos/{desk.platform.ledger}/collaborators/{each.login}"
+        desk.admin.api("PUT", path, {"permission": "write"})
+    first, second, third = (
+        approve(desk.platform, bay.order, person(each), number=pull.number)
+        for each in (desk.frank, dave, desk.carol)
+    )
+    desk.admin.call("DELETE", f"/repos/{desk.platform.ledger}/collaborators/{dave.login}")
+
+    assert (first.state, second.state, third.state) == ("waiting", "waiting", "delivered")
+    assert "nobody else has approved" in second.missing
+    assert bay.spec()["motto"] == "fast"
 
 
 def test_whoever_asked_cannot_agree_even_if_of_the_group(bay: Bay, desk: Desk) -> None:
@@ -167,3 +198,24 @@ def test_a_step_that_a_rule_concerns_by_itself_is_told_once(bay: Bay, desk: Desk
     assert changed.pull is not None
     assert changed.pull.body.count("it grows by more than 10") == 1
     assert "(counted over" not in changed.pull.body
+
+
+def test_a_request_that_cannot_be_read_is_left_out_of_the_list_and_the_others_stay(
+    bay: Bay, desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody broke the order's record by hand."""
+    other = new_desk(desk.platform, desk.admin)
+    other.order(stage="stage1")
+    beside = Bay(other.platform, other.team, other.team)
+    for each, who in ((bay, desk.eve), (beside, other.eve)):
+        proposed(each, who)
+    bay.put({order_file.PATH: "{"})
+
+    orders = {entry.order for entry in pending(desk.platform, teams=None)}
+
+    assert (bay.order in orders, beside.order in orders) == (False, True)
+    assert f"{bay.repo}#1 cannot be read: " in caplog.text
+    ledger_read = with_ledger(desk.platform, ForgeRecords(), {})
+    lacking = WaitingChanges(desk.platform).read(with_pack(desk.platform, ledger_read))
+    assert lacking.keys() & {bay.order, beside.order} == {beside.order}
+    assert f"{bay.repo}#1 cannot be judged now: " in caplog.text

@@ -6,24 +6,32 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Literal
 
 import pytest
 from approvaldesk import Desk, person, published_approval
 from bays import new_repository
 from commands import Command
 from forgehands import client_at
+from rivals import Rival
 
 from ground.errors import ConflictError, NotFoundError, OrderkitError, RefusedError
 from ground.names import TeamName
 from orderkit.core.order import ledger
 from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.approval.deciding import approve, decline
+from orderkit.flows.approval.pending import pending
 from orderkit.flows.approval.settling import settle
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest, begin_withdrawal
+from orderkit.flows.lease.extending import ExtendRequest, propose_extension
 from orderkit.flows.order.order_report import list_orders, status
 from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
 
@@ -120,6 +128,69 @@ def test_a_rule_may_name_a_person_of_the_platform(desk: Desk) -> None:
     assert by_another.missing == f"{desk.frank.login}, because frank pays"
     assert settled is None or desk.frank.login in settled.approvers
     assert desk.proposal(entry).state == "merged"
+
+
+@pytest.mark.parametrize("state", ["delivered", "withdrawn"])
+def test_what_another_process_settles_meanwhile_is_told(desk: Desk, state: str) -> None:
+    entry, platform = desk.order().entry, desk.platform
+
+    def act() -> None:
+        if state == "delivered":
+            settle(platform, entry)
+        else:
+            decline(platform, entry.order, person(desk.frank))
+
+    # once the agreement is written, the service may deliver the order before the rival acts
+    when: Literal["before", "after"] = "after" if state == "delivered" else "before"
+    rival: Any = Rival(platform.forge, "write", act, when=when)
+    done = approve(replace(platform, forge=rival), entry.order, person(desk.frank))
+
+    assert (done.state, rival.has_acted) == (state, True)
+    assert (desk.in_ledger(entry) != "") is (state == "delivered")
+
+
+@pytest.mark.parametrize("only_waiting", [True, False])
+def test_who_withdraws_an_order_that_is_delivered_meanwhile_does_not_end_it(
+    desk: Desk, *, only_waiting: bool
+) -> None:
+    entry, platform = desk.order().entry, desk.platform
+
+    def act() -> None:
+        approve(platform, entry.order, person(desk.frank))
+
+    rival: Any = Rival(platform.forge, "head", act, when="before" if only_waiting else "after")
+    request = EndRequest(entry.order, person(desk.eve).ref, only_waiting=only_waiting)
+    with pytest.raises(NotFoundError, match="does not wait any more"):
+        destroy(replace(platform, forge=rival), request, on_step=lambda *_: None)
+
+    assert rival.has_acted
+    assert desk.in_ledger(entry)
+    assert desk.phase(entry) != "Ended"
+
+
+def test_whoever_began_to_withdraw_an_order_finishes_it(desk: Desk) -> None:
+    entry, eve = desk.order().entry, person(desk.eve)
+    begin_withdrawal(desk.platform, entry, requester=eve.ref, proof="", notes=(), repository=None)
+
+    done = decline(desk.platform, entry.order, eve)
+
+    assert (done.state, desk.phase(entry)) == ("withdrawn", "Ended")
+    assert desk.proposal(entry).state == "closed"
+
+
+def test_an_order_that_cannot_be_read_is_listed_with_the_reason_and_asks_nobody(
+    desk: Desk, orderkit: Command
+) -> None:
+    """Somebody deleted its repository, for example."""
+    entry = desk.order().entry
+    desk.platform.forge.delete_repo(entry.repository)
+
+    (listed,) = pending(desk.platform, order=entry.order)
+    asked = list(pending(desk.platform, person(desk.frank), order=entry.order))
+
+    assert str(entry.repository) in listed.approval
+    assert asked == []
+    assert orderkit("destroy", "--yes", entry.order).code == 0
 
 
 def test_two_people_are_two_people(desk: Desk) -> None:
@@ -229,6 +300,20 @@ def test_an_order_that_waits_cannot_be_changed(desk: Desk, orderkit: Command) ->
 
     assert done.code == 4
     assert "waits for approval and cannot be changed yet" in done.err
+
+
+def test_an_order_that_waits_has_no_lease_yet(desk: Desk, orderkit: Command) -> None:
+    order, eve = desk.order().entry.order, Requester("user:default/eve")
+    extending = ExtendRequest(order, timedelta(hours=1), eve, "more")
+
+    shown = orderkit("lease", order)
+    extended = orderkit("lease", "extend", order, "1h", "--reason", "more")
+    with pytest.raises(RefusedError, match="waits for approval and is not delivered"):
+        propose_extension(desk.platform, extending)
+
+    assert (shown.code, extended.code) == (4, 4)
+    assert f"{order} waits for approval and is not delivered" in shown.err
+    assert f"orderkit destroy {order}" in extended.err
 
 
 def test_the_id_of_a_waiting_order_is_taken(desk: Desk, orderkit: Command) -> None:

@@ -15,11 +15,17 @@ from commands import Command
 from limitedforge import LimitedForge
 from tests.component.campaigns.conftest import NewDesk, ready
 
-from ground.errors import IncompleteError, NotFoundError, RefusedError
+from ground.errors import (
+    AccessError,
+    IncompleteError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+)
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, STEP_TRAILER, path_of
-from orderkit.flows.campaign import starting
+from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.campaign.showing import campaign_view
 from orderkit.ports.forge import FileChange, Operation
@@ -243,6 +249,64 @@ def test_an_order_that_is_placed_meanwhile_is_found_too(desk: NewDesk) -> None:
     record = mine.run()
     assert [(wave.name, len(wave.orders)) for wave in record.waves] == [("all", 2), ("late", 1)]
     assert late.spec()["stage"] == "stage2"
+
+
+def test_a_campaign_that_cannot_begin_says_why(desk: NewDesk) -> None:
+    mine = desk(1)
+    platform = mine.platform
+    which = {"kit": "garage", "orders": mine.orders}
+    for refused, words, other in (
+        (InvalidInputError, "is not a kit of this platform", {"kit": "garag"}),
+        (NotFoundError, "no order 'garage-nix' in the ledger", {"orders": ["garage-nix"]}),
+        (InvalidInputError, "matches no order", {"where": "spec.stage == 'stage3'"}),
+    ):
+        with pytest.raises(refused, match=words):
+            mine.start(which={**which, **other})
+    never = f"campaign {mine.name} was not started"
+    for turn in (starting.resume, starting.revert, starting.retry):
+        with pytest.raises(RefusedError, match=never):
+            turn(platform, mine.name, EVE)
+    with pytest.raises(RefusedError, match=never):
+        mine.run()
+    text = starting.CampaignText.read(mine.file().read_bytes(), name=mine.name)
+    starting.put(platform, text, EVE)
+    plan = planning.plan_campaign(platform, text.campaign, EVE)
+    with pytest.raises(RefusedError, match="the ledger has this campaign") as there:
+        starting.propose(platform, text, plan, EVE)
+    assert there.value.hint == f"orderkit campaign start {mine.name}"
+
+
+def test_a_campaign_is_started_or_tried_again_only_where_that_helps(desk: NewDesk) -> None:
+    mine = desk(2)
+    waves = [{"name": "one", "count": 1}, {"name": "two", "approve": True}]
+    mine.start(waves=waves)
+    with pytest.raises(RefusedError, match="is running, and nothing in it can be tried again"):
+        starting.retry(mine.platform, mine.name, EVE)
+    with pytest.raises(IncompleteError, match="is not over after 0 s"):
+        run(mine.platform, mine.name, EVE, timeout_s=0)
+    assert mine.run().state == "paused"
+    with pytest.raises(RefusedError, match="is paused: wave two begins when"):
+        starting.start(mine.platform, mine.name, EVE)
+    starting.stop(mine.platform, mine.name, EVE, "enough")
+    data = mine.file({"set": {"stage": "stage3"}}, waves=waves).read_bytes()
+    text = starting.CampaignText.read(data, name=mine.name)
+    starting.put(mine.platform, text, EVE)
+
+    with pytest.raises(RefusedError, match="and 0 more orders have what the old one did"):
+        starting.retry(mine.platform, mine.name, EVE, text=text)
+
+
+def test_a_run_whose_token_was_revoked_ends_at_once_and_another_goes_on(
+    desk: NewDesk, site: Running
+) -> None:
+    mine = desk(1)
+    mine.start()
+    with (
+        GiteaForge(site.settings.forge.url, token="revoked") as forge,
+        pytest.raises(AccessError),
+    ):
+        mine.run(platform=replace(mine.platform, forge=forge))
+    assert mine.run().state == "done"
 
 
 def test_an_edited_file_of_a_running_campaign_is_refused(desk: NewDesk) -> None:

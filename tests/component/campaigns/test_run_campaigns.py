@@ -63,6 +63,23 @@ def test_what_no_program_may_do_is_refused(desk: NewDesk, answer: str, words: st
     assert words in planned.why
 
 
+def test_files_that_no_program_can_edit_at_once_are_refused_in_words(desk: NewDesk) -> None:
+    """Too many of them, or a change of values that the campaign may not commit by itself."""
+    found = desk(1)
+    program = (
+        "def edit(order):\n    path = 'manifests/xgarage.yaml'\n"
+        "    return {path: order['files'][path] + '  note: mended\\n'}\n"
+    )
+    data = found.file(what=what(program), how="direct").read_bytes()
+    (direct,) = planning.plan_campaign(found.platform, parse(data, name="x"), EVE).orders
+    found.bays[0].put({PurePosixPath("big.txt"): "x" * (3 << 20)})
+    large, named = plan(found, program), plan(found, program, files=["manifests/*"])
+
+    assert (direct.verdict, large.verdict, named.verdict) == ("refused", "refused", "review")
+    assert "the XR's values change, so the files cannot be committed directly" in direct.why
+    assert "files are more than a program gets" in large.why
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [

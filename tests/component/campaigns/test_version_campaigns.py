@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,13 +16,16 @@ from commands import Command, in_process
 
 from ground.errors import InvalidInputError, RefusedError
 from ground.names import RepoId
+from ground.objects.kube_objects import CRD, ObjectKey
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.flows.campaign import starting
 from orderkit.flows.campaign.running import run
+from orderkit.flows.campaign.version_work import check_version
 from orderkit.flows.order.placing import TaskRequest, order
-from orderkit.flows.platform import Platform
+from orderkit.flows.platform import Platform, published_kit
 from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.platform import Ports
 from orderkit_standins.serve_platform import EmbeddedRunRequest, Running, running
 
@@ -154,11 +158,14 @@ def test_a_version_is_migrated_and_taken_back(garages: Garages, tmp_path: Path) 
 
     with pytest.raises(InvalidInputError, match="is not the version that the Compositions"):
         garages.start("early")
+    with pytest.raises(InvalidInputError, match=r"spec\.conversions is missing"):
+        garages.start("wayless", what={"version": {"to": "v1alpha1"}})
     with pytest.raises(RefusedError, match=r"laps.*would be dropped by the cluster"):
         garages.publish(with_old=False)
     with pytest.raises(RefusedError, match="is not a field of v1alpha1"):
         garages.publish(move={"lapse": "race.laps"})
     garages.publish()
+    _check_refused(garages, tmp_path)
 
     plan = garages.plan(tmp_path)
     assert "4 orders: 4 direct" in plan
@@ -179,6 +186,31 @@ def test_a_version_is_migrated_and_taken_back(garages: Garages, tmp_path: Path) 
     assert garages.run("move").state == "reverted"
     assert garages.text("plain") == before["plain"]
     assert "v1beta1" in garages.text("noted")
+
+
+def _check_refused(garages: Garages, tmp_path: Path) -> None:
+    """What a cluster that has not taken the pack yet lacks is named, one after the other."""
+    kit = published_kit(garages.platform, "garage")
+    crd = garages.platform.cluster.get(ObjectKey(CRD, "xgarages.blog.opsbogus.dev"))
+    assert crd is not None
+    meta = {"name": "xgarages.blog.opsbogus.dev"}
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster:
+        with pytest.raises(RefusedError, match="the cluster has no CustomResourceDefinition"):
+            check_version(cluster, kit, "v1beta1")
+        for served, words in (
+            (("v1alpha1",), "does not serve v1beta1 of XGarage: served: v1alpha1"),
+            (("v1alpha1", "v1beta1"), "stores XGarage as v1alpha1, not as v1beta1"),
+        ):
+            versions = [
+                {**version, "served": True, "storage": version["name"] == "v1alpha1"}
+                for version in crd["spec"]["versions"]
+                if version["name"] in served
+            ]
+            spec = {**crd["spec"], "versions": versions}
+            there = {"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": meta}
+            cluster.apply({**there, "spec": spec}, owner="test")
+            with pytest.raises(RefusedError, match=words):
+                check_version(cluster, kit, "v1beta1")
 
 
 def _check_moved(garages: Garages) -> None:

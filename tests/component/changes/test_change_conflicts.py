@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 import pytest
-from bays import XR, Bay, ask, set_
+from bays import EVE, XR, Bay, ask, set_
 from commands import Command
-from faultproxy import Decision, Fault, Listed, Plan, is_contents
+from faultproxy import (
+    Decision,
+    Falsehood,
+    Fault,
+    Listed,
+    Plan,
+    is_contents,
+    open_proxy,
+)
+from forgehands import client_at
 from roguery import deliver_main
 from tests.component.changes.conftest import Through
 
-from ground.errors import InvalidInputError, RemoteError
+from ground.errors import (
+    ConflictError,
+    IncompleteError,
+    InvalidInputError,
+    RemoteError,
+    SeveralProblemsError,
+    UsageError,
+)
+from ground.names import TeamName
 from ground.objects.kube_objects import dig
+from orderkit.adapters.commit_signatures import Ed25519Signatures
 from orderkit.core.order.change import FieldConflictError, FieldEdit
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.flows.argocd.commit_pinning import pinned_commit
 from orderkit.flows.argocd.refreshing import application_key
+from orderkit.flows.change.applying import ROUNDS
 from orderkit.flows.platform import Platform
 from orderkit.flows.repeating import until
+from orderkit.ports.forge import FileChange, Operation
+from orderkit_standins.serve_platform import Running
 
 
 def test_another_field_changed_since_the_base_is_no_obstacle(orderkit: Command, bay: Bay) -> None:
@@ -141,6 +167,34 @@ def test_a_lost_race_for_the_same_field_is_a_conflict(bay: Bay, through: Through
     assert bay.spec()["stage"] == "stage3"
 
 
+@dataclass
+class Crowd(Plan):
+    """Lets somebody else change the order's file before each commit that passes."""
+
+    act: Callable[[], object]
+    commits: int = 0
+
+    def decide(self, method: str, path: str) -> Decision:
+        is_commit = is_contents(method, path)
+        self.commits += is_commit
+        return Decision(Fault.HOOK_BEFORE if is_commit else Fault.PASS)
+
+    def hook(self) -> None:
+        self.act()
+
+
+def test_who_loses_every_race_is_told_of_a_conflict_and_changed_nothing(
+    bay: Bay, through: Through
+) -> None:
+    crowd = Crowd(lambda: bay.put({XR: bay.text() + "# another line\n"}))
+
+    with through(crowd) as platform, pytest.raises(ConflictError):
+        ask(bay, set_("stage", "stage2"), platform=platform)
+
+    assert crowd.commits >= ROUNDS
+    assert bay.spec()["stage"] == "stage1"
+
+
 def test_equal_sums_at_the_same_time_both_count(bay: Bay, through: Through) -> None:
     """Both make the same text of it, so the forge cannot tell them apart."""
     ask(bay, set_("budget", 10))
@@ -202,6 +256,26 @@ def test_who_never_learns_what_became_of_it_is_told_how_to_repeat(
     assert (again.state, again.repeated, bay.spec()["budget"]) == ("committed", True, 15)
 
 
+def test_a_change_that_the_ledger_did_not_take_is_delivered_by_the_same_again(
+    bay: Bay, through: Through
+) -> None:
+    entry = OrderEntry(TeamName(bay.repo.owner), bay.order)
+    before = pinned_commit(bay.platform, entry)
+    ledger = f"/{bay.platform.ledger}/"
+
+    def is_ledgers(method: str, path: str) -> bool:
+        return is_contents(method, path) and ledger in unquote(path)
+
+    lost = Listed([Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 40, is_ledgers)
+    with through(lost) as platform, pytest.raises(IncompleteError) as caught:
+        ask(bay, set_("stage", "stage2"), platform=platform)
+
+    assert f"{bay.order}: {bay.head[:8]} is on main and not delivered yet: " in str(caught.value)
+    assert pinned_commit(bay.platform, entry) == before
+    assert ask(bay, set_("stage", "stage2")).state == "unchanged"
+    assert pinned_commit(bay.platform, entry) == bay.head
+
+
 def test_an_operation_changes_nothing_twice_whatever_came_after_it(bay: Bay) -> None:
     first = ask(bay, set_("stage", "stage2"), operation="op-1")
     ask(bay, set_("stage", "stage3"))
@@ -219,6 +293,72 @@ def test_an_operation_is_for_one_request_only(bay: Bay) -> None:
 
     with pytest.raises(InvalidInputError, match="is the id of another change"):
         ask(bay, set_("stage", "stage3"), operation="op-1")
+
+
+def test_a_request_without_an_edit_is_a_mistake(bay: Bay) -> None:
+    with pytest.raises(UsageError, match="nothing to change"):
+        ask(bay)
+
+
+def test_all_that_is_wrong_with_a_request_is_said_at_once(bay: Bay) -> None:
+    """A field that there is not, and one that somebody made no list by hand."""
+    bay.edit('stage: "stage1"', 'stage: "stage1"\n  guests: ann')
+
+    with pytest.raises(SeveralProblemsError) as caught:
+        ask(bay, set_("colours", "red"), FieldEdit("guests", "add", "bob"))
+
+    told = str(caught.value)
+    assert "no such field" in told
+    assert "is neither a list nor a number" in told
+
+
+# --- a machine that cannot sign
+
+
+@contextmanager
+def keyless(site: Running, url: str = "") -> Iterator[Platform]:
+    """Give the platform as a machine without the signing key has it, with a client of its own."""
+    settings = site.settings.forge
+    with client_at(url or settings.url, settings, None, read_timeout_s=30) as forge:
+        yield replace(site.platform, forge=forge, signatures=Ed25519Signatures(None))
+
+
+@pytest.mark.parametrize("planted", ["stage: stage3", "{"], ids=["another value", "no XR"])
+def test_a_machine_without_the_key_takes_only_the_requested_values_for_its_own_commit(
+    site: Running, bay: Bay, planted: str
+) -> None:
+    """Whoever may push can write the operation's id into a commit of their own."""
+    text = bay.text()
+    with keyless(site) as platform:
+        for data in (text.replace('stage: "stage1"', planted), text):
+            there = platform.forge.tree(bay.repo, bay.head)
+            change = FileChange(XR, data.encode(), there[XR])
+            platform.forge.write(bay.repo, [change], Operation("op-1", EVE.ref, "planted"))
+
+        done = ask(bay, set_("stage", "stage2"), platform=platform, operation="op-1")
+
+    assert (done.repeated, bay.spec()["stage"]) == (False, "stage2")
+
+
+def test_a_machine_without_the_key_that_cannot_read_its_commit_does_not_change_twice(
+    site: Running, bay: Bay
+) -> None:
+    """What passes says nothing about the commit: the same command finds it later."""
+    again = partial(ask, bay, set_("budget", 5), operation="op-1")
+    with keyless(site) as platform:
+        first = again(platform=platform)
+    ask(bay, set_("budget", 7))
+    head = bay.head
+
+    def reads_the_commit(method: str, path: str) -> bool:
+        is_of_it = str(first.commit) in path and not path.partition("?")[0].endswith("/commits")
+        return method == "GET" and is_of_it and "/compare/" not in path
+
+    lost = Listed([Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 50, reads_the_commit)
+    with open_proxy(site.settings.forge.url) as proxy, keyless(site, proxy.url) as platform:
+        with proxy.using(lost), pytest.raises(RemoteError):
+            again(platform=platform)
+        assert (bay.head, again(platform=platform).commit) == (head, first.commit)
 
 
 # --- revert

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from bays import XR, Bay, ask, merge, set_
+from bays import XR, Bay, ask, merge, new_bay, set_
 from commands import Command
-from faultproxy import Decision, Fault, Listed
+from faultproxy import Decision, Falsehood, Fault, Listed, Plan, is_contents
 from tests.component.changes.conftest import Through
 
-from ground.errors import ConflictError, InvalidInputError, RefusedError
+from ground.errors import ConflictError, InvalidInputError, RefusedError, RemoteError
 from orderkit.core.kit.kit_file import How
 from orderkit.core.order.change import FieldEdit
 from orderkit.flows.change import Changed, ChangeRequest, change
 from orderkit.flows.order.awaiting import await_commit
+from orderkit.flows.plan.pull_requests import CONTEXT
+from orderkit.flows.platform import Platform
 from orderkit.ports.forge import MergeStyle, Operation, PullDraft, PullRequest
 from orderkit.ports.requesters import Requester
 
@@ -260,3 +265,142 @@ def test_a_proposal_survives_a_lost_answer_to_each_of_its_writes(
     pull = pull_of(done)
     assert open_pulls(bay) == [pull.number]
     assert len(bay.platform.forge.compare(bay.repo, "main", pull.head)) == 1
+
+
+# --- somebody else acts meanwhile, or the forge fails
+
+
+@dataclass
+class Meanwhile(Plan):
+    """Lets somebody else act once, before the first request that `applies`."""
+
+    act: Callable[[], object]
+    applies: Callable[[str, str], bool]
+    done: bool = False
+
+    def decide(self, method: str, path: str) -> Decision:
+        if self.done or not self.applies(method, path):
+            return Decision()
+        self.done = True
+        return Decision(Fault.HOOK_BEFORE)
+
+    def hook(self) -> None:
+        self.act()
+
+
+def is_update(method: str, path: str) -> bool:
+    """Say whether a request changes a pull request's text."""
+    return method in {"PATCH", "PUT"} and any(part in path for part in ("/pulls/", "/merge_req"))
+
+
+@pytest.mark.parametrize("is_branch", [True, False], ids=["its branch is deleted", "it is closed"])
+def test_a_request_that_goes_while_it_is_brought_up_to_date_is_made_anew(
+    bay: Bay, through: Through, *, is_branch: bool
+) -> None:
+    first, forge = pull_of(propose(bay, "eve", set_("colour", "red"))), bay.platform.forge
+
+    def goes() -> None:
+        if is_branch:
+            forge.delete_branch(bay.repo, first.head)
+        else:
+            forge.close_pull(bay.repo, first.number)
+
+    plan = Meanwhile(goes, is_contents if is_branch else is_update)
+    with through(plan) as platform:
+        done = ask(bay, set_("colour", "blue"), platform=platform)
+
+    assert plan.done
+    assert open_pulls(bay) == [pull_of(done).number] != [first.number]
+    assert bay.spec(pull_of(done).head)["colour"] == "blue"
+
+
+def test_one_whose_branch_has_no_xr_is_named_and_hinders_nothing(bay: Bay) -> None:
+    forge = bay.platform.forge
+    forge.ensure_branch(bay.repo, "my-branch", bay.head)
+    bay.put({XR: None}, branch="my-branch")
+    by_hand = Operation("hand", "user:default/eve", "By hand")
+    hand = forge.open_pull(bay.repo, PullDraft("Clear out", "", "my-branch"), by_hand)
+
+    done = propose(bay, "eve", set_("colour", "red"))
+
+    assert [pull.number for pull in done.other_pulls] == [hand.number]
+
+
+def test_who_cannot_see_whose_requests_are_open_opens_no_second_one(
+    bay: Bay, through: Through
+) -> None:
+    first = pull_of(propose(bay, "eve", set_("colour", "red")))
+
+    def reads_it(method: str, path: str) -> bool:
+        return method == "GET" and "/compare/" in path
+
+    lost = [Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 20
+    with through(Listed(lost, reads_it)) as platform, pytest.raises(RemoteError):
+        ask(bay, set_("colour", "blue"), platform=platform)
+
+    assert open_pulls(bay) == [first.number]
+
+
+def test_the_status_that_the_forge_did_not_take_is_set_by_the_same_operation(
+    platform: Platform, through: Through
+) -> None:
+    """Without the service, which sets one whenever a team's webhook tells it of the request."""
+    bay = new_bay(replace(platform, webhook=None), "untold")
+
+    def is_status(method: str, path: str) -> bool:
+        return method == "POST" and "/statuses/" in path
+
+    lost = [Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 20
+    request = partial(ask, bay, set_("colour", "red"), operation="op-1")
+    with through(Listed(lost, is_status)) as proxied:
+        pull = pull_of(request(platform=proxied))
+    forge = bay.platform.forge
+    assert forge.statuses(bay.repo, pull.head_commit) == ()
+
+    assert request().repeated
+
+    assert [found.context for found in forge.statuses(bay.repo, pull.head_commit)] == [CONTEXT]
+
+
+def test_a_request_that_could_not_be_closed_is_replaced_by_the_same_operation(
+    bay: Bay, through: Through
+) -> None:
+    old = pull_of(propose(bay, "eve", set_("colour", "red")))
+    bay.edit('stage: "stage1"', 'stage: "stage1"\n  motto: slow')
+    request = partial(ask, bay, set_("colour", "blue"), operation="op-1")
+
+    def closes(method: str, path: str) -> bool:
+        return method != "GET" and path.partition("?")[0].endswith(
+            (f"/issues/{old.number}/comments", f"/merge_requests/{old.number}/notes")
+        )
+
+    lost = [Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))] * 20
+    with through(Listed(lost, closes)) as platform, pytest.raises(RemoteError):
+        request(platform=platform)
+    (both, _) = open_pulls(bay)
+    assert both == old.number
+
+    assert request().repeated
+
+    assert open_pulls(bay) == [old.number + 1]
+
+
+@pytest.mark.parametrize("person", ["bob", "eve"])
+def test_a_text_that_somebody_edited_closes_no_other_request(bay: Bay, person: str) -> None:
+    """It says that it replaces one: of another person, or one that Orderkit did not open."""
+    forge = bay.platform.forge
+    if person == "bob":
+        other = pull_of(propose(bay, person, set_("colour", "green")))
+    else:
+        forge.ensure_branch(bay.repo, "my-branch", bay.head)
+        bay.edit('stage: "stage1"', 'stage: "stage1"\n  colour: black', branch="my-branch")
+        by_hand = Operation("hand", "user:default/eve", "By hand")
+        other = forge.open_pull(bay.repo, PullDraft("Paint", "", "my-branch"), by_hand)
+    mine = pull_of(propose(bay, "eve", set_("colour", "red"), operation="op-1"))
+    body = f"{mine.body}\n\nReplaces #{other.number}."
+    edited = Operation("op-1", "user:default/eve", "edited")
+    forge.update_pull(bay.repo, mine.number, edited, title=mine.title, body=body)
+
+    assert propose(bay, "eve", set_("colour", "red"), operation="op-1").repeated
+
+    assert open_pulls(bay) == [other.number, mine.number]

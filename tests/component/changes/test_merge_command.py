@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from bays import Bay
 from commands import Command
+from faultproxy import Decision, Falsehood, Fault, Listed
 from pullhand import Hand
+from tests.component.changes.conftest import Through
 
+from ground.errors import InProgressError
+from orderkit.flows.change.reviewing import merge_reviewed
+from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import CommitStatus
 from orderkit_standins.serve_platform import Running
 
@@ -60,3 +68,40 @@ def test_what_cannot_be_merged_says_why(hand: Hand, orderkit: Command) -> None:
     assert "has no pull request 99" in missing.err
     assert missing.code == unknown.code == 1
     assert "garage-nobody" in unknown.err
+
+
+def is_timeline(method: str, path: str) -> bool:
+    """Say whether a request reads who pushed to a pull request, from any forge."""
+    return method == "GET" and any(part in path for part in ("/timeline", "/activity", "/versions"))
+
+
+class Hasty(SystemClock):
+    """The machine's clock, for a test that does not wait; it notes how often it should have."""
+
+    def __init__(self) -> None:
+        self.pauses = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses += bool(seconds)
+
+
+@pytest.mark.parametrize("looks", [1, 99])
+def test_a_push_that_the_forge_has_not_noted_yet_is_waited_for_and_never_passed_over(
+    hand: Hand, through: Through, looks: int
+) -> None:
+    """Who pushed decides whose approval counts; Gitea notes a push after it was answered."""
+    pull, before = hand.edits("stage1", "stage2"), hand.bay.head
+    clock = Hasty()
+    merge = partial(
+        merge_reviewed, order=hand.bay.order, number=pull.number, requester="user:default/eve"
+    )
+    nothing = Decision(Fault.REFUSE_BEFORE, Falsehood(200, b"[]"))
+    with through(Listed([nothing] * looks, is_timeline)) as platform:
+        if looks == 1:
+            merge(replace(platform, clock=clock))
+        else:
+            with pytest.raises(InProgressError, match="does not show who pushed"):
+                merge(replace(platform, clock=clock))
+
+    assert (hand.bay.head != before) is (looks == 1)
+    assert clock.pauses >= min(looks, 10)

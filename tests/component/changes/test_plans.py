@@ -338,6 +338,32 @@ def test_the_packs_own_prices_are_taken_and_a_broken_table_stops_no_plan(
     assert orderkit("plan", bay.order, "stage=stage3", "--json").json["plan"]["costs"] is None
 
 
+def test_a_change_that_cannot_be_planned_is_proposed_and_says_why(
+    orderkit: Command, bay: Bay
+) -> None:
+    """For example, somebody broke the pack's Composition a minute ago."""
+    forge, pack = bay.platform.forge, bay.platform.pack_repo
+    path = PurePosixPath("gitops", "apis", "garage", "composition.yaml")
+
+    def published(data: bytes) -> bytes:
+        seen = forge.read(pack, path, "main")
+        assert seen is not None
+        operation = Operation(f"composition-{seen.sha}", "user:default/t", "p")
+        forge.write(pack, [FileChange(path, data, seen.sha)], operation)
+        return seen.data
+
+    sound = published(b"{")
+    try:
+        done = orderkit("change", bay.order, "stage=stage2", "--pr", "--json")
+    finally:
+        published(sound)
+
+    assert (done.code, done.json["state"]) == (0, "proposed"), done.err
+    assert "composition.yaml" in done.json["planWhyNot"]
+    (pull,) = forge.pulls(bay.repo)
+    assert f"No plan: {done.json['planWhyNot']}" in pull.body
+
+
 def test_a_change_of_a_paused_order_is_refused_before_the_commit(
     orderkit: Command, platform: Platform, bay: Bay
 ) -> None:

@@ -17,14 +17,23 @@ import requests
 import yaml
 from commands import Command
 from consolebrowser import Browser
+from rivals import Rival
 from tests.component.leases.conftest import KIT, LEASE, Leases, TurnedClock, entry_of
 
-from ground.errors import OrderkitError, RefusedError
+from ground.errors import InvalidInputError, OrderkitError, RefusedError
+from ground.names import RepoId
 from orderkit.cli.connecting import SECRET_HEADER, token
+from orderkit.core.order import ledger
+from orderkit.core.order.end_record import PROTECTED, Phase
 from orderkit.core.order.lease import CLOCK_BOUND, EXPIRES_AT, RECORD
-from orderkit.flows.lease.extending import ExtendRequest, extend_lease
+from orderkit.flows.end.destroying import destroy
+from orderkit.flows.end.end_request import EndRequest
+from orderkit.flows.lease.extending import (
+    ExtendRequest,
+    extend_lease,
+)
 from orderkit.flows.lease.sweeper import LeaseSweeper
-from orderkit.flows.lease.sweeping import SweepRequest, sweep
+from orderkit.flows.lease.sweeping import SWEEPER, SweepRequest, sweep
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
@@ -33,6 +42,7 @@ from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
 HOUR = timedelta(hours=1)
+XR = PurePosixPath("manifests/xgarage.yaml")
 EVE = Requester("user:default/eve")
 
 
@@ -231,6 +241,134 @@ def test_orders_from_before_have_no_expiry_until_somebody_adopts_or_extends_them
     assert ("adopt", True) in [(o.action, o.done) for o in swept.orders if o.order == old_order]
     left = leases.expires(old_order) - leases.clock.now()
     assert timedelta(days=2, hours=23) < left <= timedelta(days=3)
+
+
+def test_a_night_gives_an_order_its_values_once_and_leaves_others_alone(
+    platform: Platform, order: str, leases: Leases, orderkit: Command
+) -> None:
+    leases.delivered(order)
+    entry, lease = entry_of(order), alone(platform, order)
+    night = {
+        "at": f"{leases.clock.now() - timedelta(minutes=5):%H:%M}",
+        "zone": "UTC",
+        "set": {"stage": "stage1"},
+    }
+    with kit_of(platform, {**lease, "nightly": {**night, "unless": {"stage": "stage2"}}}):
+        assert leases.actions(order) == []
+    with kit_of(platform, {**lease, "nightly": night}):
+        sound = rewritten(platform, entry.repository, XR, b"{")
+        assert leases.actions(order) == [], "its XR cannot be read: there is nothing to change"
+        rewritten(platform, entry.repository, XR, sound)
+        assert leases.actions(order) == ["pause"]
+        assert leases.actions(order) == []
+        assert orderkit("change", order, "stage=stage3", "--no-wait").code == 0
+        assert leases.actions(order) == [], "who starts it again in the same night is left alone"
+
+    (again, stopped, *_) = orderkit("history", order, "--json").json["entries"]
+    assert "the night of" in stopped["reason"]
+    assert again["fields"][0]["to"] == "stage3"
+
+
+def alone(platform: Platform, order: str) -> dict[str, Any]:
+    """Return the lease of the garages for the team of one order only."""
+    teams = ledger.teams(ledger_snapshot(platform).blobs)
+    return {**LEASE, "except": [team for team in teams if team != entry_of(order).team]}
+
+
+def rewritten(platform: Platform, repo: RepoId, path: PurePosixPath, data: bytes) -> bytes:
+    """Push another content of a file; return what was there."""
+    seen = platform.forge.read(repo, path, "main")
+    assert seen is not None
+    operation = Operation(f"by-hand-{seen.sha[:12]}-{len(data)}", EVE.ref, "by hand")
+    platform.forge.write(repo, [FileChange(path, data, seen.sha)], operation)
+    return seen.data
+
+
+def test_an_order_that_cannot_be_looked_at_is_reported_and_stops_no_other(
+    platform: Platform, order: str, shared_order: str, leases: Leases
+) -> None:
+    leases.delivered(order)
+    leases.clock.moved = leases.expires(shared_order) - leases.clock.now() - HOUR / 2
+    path = entry_of(order).application_path
+    sound = rewritten(platform, platform.ledger, path, b"{")
+    try:
+        swept = {one.order: one for one in sweep(platform, SweepRequest(dry_run=True)).orders}
+    finally:
+        rewritten(platform, platform.ledger, path, sound)
+
+    assert (swept[order].action, swept[order].done) == ("report", False)
+    assert order in swept[order].what
+    assert swept[shared_order].done
+
+
+def test_an_order_that_is_protected_in_the_moment_of_its_end_stays_and_can_be_extended(
+    platform: Platform, order: str, leases: Leases
+) -> None:
+    turn_to_the_end(order, leases)
+    repo = entry_of(order).repository
+
+    def protect() -> None:
+        file = platform.forge.read(repo, XR, "main")
+        assert file is not None
+        xr = yaml.safe_load(file.data)
+        xr["metadata"].setdefault("annotations", {})[PROTECTED] = "audited"
+        rewritten(platform, repo, XR, yaml.safe_dump(xr).encode())
+
+    rival: Any = Rival(platform.forge, "write", protect, when="after")
+    with kit_of(platform, alone(platform, order)):
+        swept = sweep(replace(platform, forge=rival), SweepRequest()).orders
+
+    (mine,) = [one for one in swept if one.order == order]
+    assert (rival.has_acted, mine.action, mine.done) == (True, "report", True)
+    assert "is protected and cannot end: audited" in mine.what
+    assert ends(platform, order) == (1, 0)
+    extend_lease(platform, ExtendRequest(order, 8 * HOUR, EVE, "audited"))
+    assert leases.expires(order) > leases.clock.now()
+
+
+@pytest.mark.parametrize("by", [SWEEPER, EVE.ref])
+def test_a_sweep_finishes_what_a_sweep_began_to_end_and_nobody_elses_end(
+    platform: Platform, order: str, leases: Leases, orderkit: Command, by: str
+) -> None:
+    """The order's lease is gone with its Application by then."""
+
+    def cut(step: Phase, _: str) -> None:
+        if step == "removing":
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        destroy(platform, EndRequest(order, by), on_step=cut)
+
+    assert orderkit("lease", order).code == 1
+    is_swept = by == SWEEPER
+    assert leases.actions(order, dry_run=True) == ["end"] * is_swept
+    assert ends(platform, order)[1] == 0
+    assert leases.actions(order) == ["end"] * is_swept
+    assert ends(platform, order)[1] == is_swept
+
+
+def test_a_time_to_look_at_needs_a_dry_run(platform: Platform) -> None:
+    with pytest.raises(InvalidInputError, match="is for dry runs"):
+        sweep(platform, SweepRequest(at=platform.clock.now()))
+
+
+def test_the_service_says_why_it_does_not_sweep(
+    platform: Platform, leases: Leases, caplog: pytest.LogCaptureFixture
+) -> None:
+    leases.clock.moved = timedelta(days=300)
+    doubting = replace(platform, other_clock=platform.cluster.clock)  # type: ignore[attr-defined]
+    sweeper = LeaseSweeper(doubting, interval_s=0.1)
+    sweeper.start()
+    until(
+        SystemClock(),
+        lambda: "leases are not swept: " in caplog.text,
+        bool,
+        timeout_s=60,
+        goal="the warning",
+    )
+    sweeper.close()
+
+    assert "one of them is wrong" in caplog.text
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from commands import Command, Done
 from limitedforge import LimitedForge
 
 from ground.errors import TooFastError
-from ground.names import RepoId
+from ground.names import OrderId, RepoId, TeamName
+from orderkit.core.order import order_file
+from orderkit.core.order.ledger import KIT_LABEL, OrderEntry
 from orderkit.flows.change.declared_order import (
     ChangeTerms,
     DeclaredFile,
@@ -23,7 +25,13 @@ from orderkit.flows.change.declared_order import (
     read_every,
 )
 from orderkit.flows.team.teams import add_team
-from orderkit.ports.forge import AGENT_TRAILER, PROOF_TRAILER, REQUESTER_TRAILER
+from orderkit.ports.forge import (
+    AGENT_TRAILER,
+    PROOF_TRAILER,
+    REQUESTER_TRAILER,
+    FileChange,
+    Operation,
+)
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 from yamlfiles import yaml11
@@ -135,6 +143,49 @@ def test_a_change_that_needs_a_review_is_proposed_once(
     pulls = list(platform.platform.forge.pulls(RepoId(team, f"garage-{team}")))
     assert [pull.number for pull in pulls] == [1]
     assert spec_of(platform, team)["colour"] == "red"
+
+
+def test_an_order_that_the_ledger_lost_is_not_taken_for_one_with_other_values(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    assert orderkit("order", "--file", write(), "--no-wait").code == 0
+    rewrite_application(platform, team, None)
+
+    done = orderkit("order", "--file", write(stage="stage2"), "--no-wait", "--change")
+
+    assert (done.code, "stage was 'stage1', asked for 'stage2'" in done.err) == (3, True), done.err
+    assert spec_of(platform, team)["stage"] == "stage1"
+
+
+def test_an_order_of_another_kit_is_not_changed(
+    platform: Running, orderkit: Command, write: Write, team: str
+) -> None:
+    """The names of two kits and of their orders can make the same id."""
+    assert orderkit("order", "--file", write(), "--no-wait").code == 0
+    rewrite_application(platform, team, "disk")
+    forge, repo = platform.platform.forge, RepoId(team, f"garage-{team}")
+    record = forge.read(repo, order_file.PATH, "main")
+    assert record is not None
+    data = record.text.replace("kit: garage", "kit: disk").encode()
+    operation = Operation(f"record-{team}", "user:default/mallory", "by hand")
+    forge.write(repo, [FileChange(order_file.PATH, data, record.sha)], operation)
+
+    done = orderkit("order", "--file", write(stage="stage2"), "--no-wait", "--change")
+
+    assert (done.code, "is an order of kit 'disk'" in done.err) == (3, True), done.err
+
+
+def rewrite_application(platform: Running, team: str, kit: str | None) -> None:
+    """Take an order's Application out of the ledger, or give it another kit."""
+    forge, repo = platform.platform.forge, platform.platform.ledger
+    path = OrderEntry(TeamName(team), OrderId(f"garage-{team}")).application_path
+    file = forge.read(repo, path, "main")
+    assert file is not None
+    application = yaml.safe_load(file.data)
+    application["metadata"]["labels"][KIT_LABEL] = kit
+    data = yaml11.dump(application).encode() if kit else None
+    operation = Operation(f"by-hand-{team}", "user:default/mallory", "by hand")
+    forge.write(repo, [FileChange(path, data, file.sha)], operation)
 
 
 def test_what_the_kit_forbids_is_refused_also_with_change(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -367,8 +368,10 @@ def test_an_end_is_not_begun_without_an_answer(orderkit: Command, team: str) -> 
     refused = orderkit("destroy", order)
     in_json = orderkit("destroy", order, "--json")
     mistyped = orderkit("destroy", order, "--confirm", "garage-other")
+    taking = orderkit("destroy", "--yes", order, "--take", "bucket")
 
-    assert (refused.code, in_json.code, mistyped.code) == (4, 4, 2)
+    assert (refused.code, in_json.code, mistyped.code, taking.code) == (4, 4, 2, 2)
+    assert "kit garage has none" in taking.err
     assert f"orderkit destroy {order} --yes" in refused.err
     assert f"  goes   XGarage.blog.opsbogus.dev {order}" in refused.err
     assert f"  goes   ConfigMap garage-{team}/spec-sheet" in refused.err
@@ -421,6 +424,104 @@ def test_what_the_cluster_keeps_of_an_order_is_told(platform: Running, team: str
     assert told == [f"PersistentVolumeClaim {home}/data-db-0: StatefulSet db made it"]
     space = ObjectKey(Kind("", "v1", "Namespace"), home)
     assert list(left_in_the_cluster(platform.platform.cluster, [space, *keys])) == []
+
+
+def test_an_order_whose_repository_is_gone_is_protected_by_its_living_xr(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order, cluster = placed(orderkit, team), platform.platform.cluster
+    xr = ObjectKey(published_pack(platform.platform).kit("garage").kind, order)
+    protect = {"metadata": {"annotations": {PROTECTED: "audited"}}}
+    cluster.patch(xr, protect, owner="admin")
+    platform.platform.forge.delete_repo(RepoId(team, order))
+
+    refused = orderkit("destroy", "--yes", order)
+    cluster.patch(xr, {"metadata": {"annotations": {PROTECTED: None}}}, owner="admin")
+    ended = orderkit("destroy", "--yes", order)
+
+    assert refused.code == 4
+    assert f"{order} is protected and cannot end: audited" in refused.err
+    assert ended.code == 0, ended.err
+
+
+def test_a_repository_that_somebody_broke_and_archived_is_opened_for_the_end(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    """It is archived again then. Argo CD cannot read its manifests either."""
+    order, forge = placed(orderkit, team), platform.platform.forge
+    write(platform, RepoId(team, order), {PurePosixPath("manifests/broken.yaml"): b"{"})
+    forge.archive(RepoId(team, order))
+
+    assert orderkit("destroy", "--yes", order).code == 0
+
+    found = forge.repo(RepoId(team, order))
+    assert found is not None
+    assert found.archived
+
+
+def test_a_repository_that_somebody_deletes_at_the_last_moment_is_told_as_deleted(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order = placed(orderkit, team)
+
+    def on_step(step: Phase, _: str) -> None:
+        if step == "unregistering":
+            platform.platform.forge.delete_repo(RepoId(team, order))
+
+    ended = destroy(platform.platform, EndRequest(order, EVE), on_step=on_step)
+
+    assert ended.record.repository == "delete"
+
+
+SHEET = {"text": "its spec sheet", "name": "sheet", "unless": {"stage": "stage1"}, "ask": "Too?"}
+
+
+@pytest.fixture
+def surviving(platform: Running) -> Iterator[None]:
+    """Let the garage's kit say for a while that something outlives its orders."""
+    forge, pack = platform.platform.forge, platform.platform.pack_repo
+    path = PurePosixPath("templates/garage/kit.yaml")
+
+    def publish(data: bytes) -> bytes:
+        seen = forge.read(pack, path, MAIN)
+        assert seen is not None
+        operation = Operation(f"kit-{seen.sha}", EVE, "another end")
+        forge.write(pack, [FileChange(path, data, seen.sha)], operation)
+        return seen.data
+
+    before = forge.read(pack, path, MAIN)
+    assert before is not None
+    kit = yaml.safe_load(before.data)
+    kit["spec"]["end"] = {"survives": [SHEET]}
+    publish(yaml11.dump(kit).encode())
+    yield
+    publish(before.data)
+
+
+@pytest.mark.usefixtures("surviving")
+def test_only_what_the_kit_offers_is_taken_along_and_only_from_the_beginning(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    order = placed(orderkit, team)
+
+    def cut(_step: Phase, _done: str) -> None:
+        raise _CutError
+
+    unknown = orderkit("destroy", "--yes", order, "--take", "bucket")
+    assert unknown.code == 2
+    assert "is not a resource that an end can take along" in unknown.err
+    assert "it has: sheet" in unknown.err
+    assert ledger.ending_order(ledger_snapshot(platform.platform).blobs, order) is None
+    with pytest.raises(_CutError):
+        destroy(platform.platform, EndRequest(order, EVE), on_step=cut)
+
+    late = orderkit("destroy", "--yes", order, "--take", "sheet")
+    ended = orderkit("destroy", "--yes", order, "--take", "bucket")
+
+    assert late.code == 4
+    assert f"{order} is already ending and will not remove 'sheet'" in late.err
+    assert "its spec sheet stays, remove it yourself" in late.err
+    assert ended.code == 0, ended.err
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 import requests
 from commands import Command
 
+from ground.errors import InProgressError
 from ground.names import OrderId, RepoId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
@@ -266,6 +267,13 @@ def test_an_order_that_ends_is_gone(platform: Running, model: OrderModel, team: 
     destroy(platform.platform, EndRequest(name, EVE), on_step=lambda *_: None)
 
     row_when(model, name, lambda row: row.phase == "Ended")
+
+
+def test_who_asks_before_everything_was_read_is_told_to_ask_again(platform: Running) -> None:
+    made = OrderModel(platform.platform)
+
+    with pytest.raises(InProgressError, match="the list of orders is not complete yet: "):
+        made.wait_complete(0)
 
 
 def test_a_closed_model_leaves_no_thread(platform: Running) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ground.objects.kube_objects import TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.order.part_failures import MISSING
+from orderkit.core.secret_values import APPLIED
 from orderkit.flows.live.cluster_objects import KEPT_BYTES_MAX, ClusterObjects, application_text
 
 XR = Kind("lab.example.org", "v1", "App")
@@ -172,3 +175,23 @@ def test_an_application_with_very_many_resources_is_bounded() -> None:
     assert len(text) < KEPT_BYTES_MAX
     assert b"Synced" in text
     assert b'"c":"d"' in text
+
+
+@pytest.mark.parametrize("references", ["x", ["x"], [{"name": "b"}], {"name": "b"}, [None]])
+def test_references_that_are_none_compose_nothing(references: Any) -> None:
+    model, odd = Model(), xr("app")
+    odd["spec"]["crossplane"]["resourceRefs"] = references
+
+    model.put(odd)
+
+    assert model.parts("app") == {}
+    assert model.changed() == {"app"}
+
+
+def test_what_kubectl_keeps_of_an_object_is_not_kept_twice() -> None:
+    odd = part("a", "app")
+    odd["metadata"]["annotations"] = {APPLIED: PASSWORD, "note": "kept"}
+
+    text = application_text(odd).decode()
+
+    assert (PASSWORD in text, "kept" in text) == (False, True)

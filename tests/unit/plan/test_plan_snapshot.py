@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ground.errors import InvalidInputError
+from ground.errors import InvalidInputError, OrderkitError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
-from orderkit.flows.composing.recording import PlanRecorder, Replay
+from orderkit.flows.composing.recording import PlanRecorder, Replay, check_one
 from orderkit.ports.cluster import ObjectList
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")
@@ -169,3 +169,33 @@ def test_a_replay_lists_what_was_listed() -> None:
     assert not replay.missed
     assert replay.list(SECRET).items == ()
     assert replay.missed == ["Secret was not listed when the snapshot was recorded"]
+
+
+def test_a_replay_tells_which_kind_nobody_asked_about() -> None:
+    replay = Replay(a_snapshot(plurals={CONFIG: "configmaps"}))
+
+    assert (replay.serves(CONFIG), replay.serves(SECRET)) == (True, True)
+    assert replay.missed == [
+        "whether Secret is served was not asked when the snapshot was recorded"
+    ]
+
+
+def test_a_recorded_object_lacks_the_fields_that_come_from_secrets() -> None:
+    recorder = PlanRecorder("a")
+    place = recorder.wrap(_Place(an_object("m", data={"k": "hush", "other": "v"})))
+    assert place is not None
+    found = place.get(key("m"))
+    assert found is not None
+    recorder.leave_out({"m": found}, [("m", ("data", "k")), ("gone", ("data", "k"))])
+
+    text = to_text(recorder.snapshot())
+
+    assert "hush" not in text
+    assert '"other"' in text
+
+
+def test_an_order_without_a_name_cannot_be_planned_from_a_snapshot() -> None:
+    nameless = RecordedOrder("a", "thing", {**XR, "metadata": {}})
+
+    with pytest.raises(OrderkitError, match="the snapshot's XR of a has no name"):
+        check_one(PlanSnapshot((nameless,), "", {}, ()), "a")

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
 from msgspec import field
@@ -241,8 +242,9 @@ def lease_of(platform: Platform, order: str) -> LeaseView:
 
     Raises:
         NotFoundError: There is no such order, or it has ended.
+        RefusedError: It waits for approval.
     """
-    entry = order_report.find(order, ledger_snapshot(platform).blobs)
+    entry, _ = _delivered(platform, order)
     return _view(platform.clock, read_leased(platform, entry))
 
 
@@ -272,13 +274,12 @@ def extend_lease(platform: Platform, request: ExtendRequest) -> LeaseView:
     Raises:
         NotFoundError: There is no such order, or it has ended.
         InvalidInputError: The reason is missing or too long.
-        RefusedError: The kit does not allow it, or the order is ending.
+        RefusedError: The kit does not allow it, or the order is ending or waits for approval.
         ConflictError: Others won every round.
     """
     check_requester(request.requester.ref)
     request = replace(request, operation=request.operation or f"extend-{uuid.uuid4().hex[:12]}")
-    blobs = ledger_snapshot(platform).blobs
-    entry = order_report.find(request.order, blobs)
+    entry, blobs = _delivered(platform, request.order)
     if entry.end_path in blobs:
         raise RefusedError(
             f"{entry.order} is ending and cannot be extended any more",
@@ -408,7 +409,8 @@ def _ended_by(before: LeaseRecord, now: datetime, request: EndRequest) -> LeaseR
     return replace(before, expires=expires, ending=now, by=request.requester, reason=reason)
 
 
-def _leased(platform: Platform, order: str) -> LeasedOrder:
+def _delivered(platform: Platform, order: str) -> tuple[OrderEntry, Collection[PurePosixPath]]:
+    """Return the entry of an order, and the ledger's paths; refuse an order that waits."""
     blobs = ledger_snapshot(platform).blobs
     entry = order_report.find(order, blobs)
     if entry.waiting_path in blobs:
@@ -416,6 +418,11 @@ def _leased(platform: Platform, order: str) -> LeasedOrder:
             f"{order} waits for approval and is not delivered",
             hint=f"its requester can withdraw it: orderkit destroy {order}",
         )
+    return entry, blobs
+
+
+def _leased(platform: Platform, order: str) -> LeasedOrder:
+    entry, blobs = _delivered(platform, order)
     if entry.end_path in blobs:
         raise RefusedError(f"{order} is ending", hint=f"orderkit destroy {order} finishes it")
     return read_leased(platform, entry)

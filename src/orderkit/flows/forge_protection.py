@@ -223,5 +223,8 @@ def orders_in_need(
         repository = None
         with suppress(MovedError):  # 'status' of the order says where to
             repository = platform.forge.repo(entry.repository)
-        if repository and not (repository.archived or repository.empty):
+        if repository is None or repository.archived or repository.empty:
+            continue
+        # another default branch alone is no way around protection: main may still be there
+        if repository.default_branch == MAIN or platform.forge.head(entry.repository):
             yield entry, kit

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 import pytest
-from bays import XR, Bay
+from bays import XR, Bay, new_bay
 from commands import Command
 
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order.order_file import PATH as RECORD
-from orderkit.flows.platform import Platform
+from orderkit.flows.forge_protection import unprotected_orders
+from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation, trailers
 from yamlfiles.manifests import parse_manifests
 
@@ -229,10 +230,36 @@ def edit_ledger(bay: Bay) -> None:
     replaced(bay, bay.platform.ledger, path, "path: manifests", "path: elsewhere")
 
 
-def rename_main(bay: Bay) -> None:
+def by_hand(bay: Bay, method: str, path: str, body: dict[str, str] | None = None) -> None:
+    """Do what the port does not offer."""
     forge = bay.platform.forge
     assert isinstance(forge, GiteaForge)
-    forge._http.send("PATCH", f"/repos/{bay.repo}/branches/main", body={"name": "trunk"})  # noqa: SLF001
+    forge._http.send(method, f"/repos/{bay.repo}/{path}", body=body)  # noqa: SLF001
+
+
+def rename_main(bay: Bay) -> None:
+    by_hand(bay, "PATCH", "branches/main", {"name": "trunk"})
+
+
+def test_an_order_without_main_holds_up_no_change_of_its_team(
+    orderkit: Command, platform: Platform
+) -> None:
+    lost, other_default = new_bay(platform, "mainless"), new_bay(platform, "mainless")
+    rename_main(lost)
+    by_hand(other_default, "POST", "branches", {"new_branch_name": "trunk"})
+    platform.forge.set_default_branch(other_default.repo, "trunk")
+    by_hand(other_default, "DELETE", "branch_protections/main")
+    before = unprotected_orders(platform, ledger_snapshot(platform))
+
+    done = orderkit("team", "change", "mainless", "--limit", "garage.stage=stage2")
+
+    assert done.code == 0, done.err
+    after = unprotected_orders(platform, ledger_snapshot(platform))
+    orders = [{entry.order for entry in found} for found in (before, after)]
+    assert [(lost.order in found, other_default.order in found) for found in orders] == [
+        (False, True),
+        (False, False),
+    ]
 
 
 @pytest.mark.parametrize(

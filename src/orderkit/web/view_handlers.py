@@ -30,7 +30,7 @@ from orderkit.flows.order import order_outputs, viewing
 from orderkit.flows.order.activity import LIMIT, LIMIT_MAX, ActivityQuery, activity
 from orderkit.flows.plan.cost_statements import StatementRequest, make_statement
 from orderkit.flows.platform import ledger_snapshot, published_pack
-from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.team.limit_check import check_known, team_of
 from orderkit.web.change_handlers import member
 from orderkit.web.event_stream import EventStream
 from orderkit.web.messages import (
@@ -176,8 +176,7 @@ def get_statement(service: Service, call: ServiceRequest) -> ServiceResponse:
     """Compute what a team's orders cost in a period, from Git."""
     team = TeamName(call.path["team"])
     call.who.check("read", team)
-    if ledger.team_path(team) not in ledger_snapshot(service.platform).blobs:
-        raise unknown_team(team)
+    check_known(team, ledger_snapshot(service.platform).blobs)
     call.audit_fields["team"] = team
     since, until = period_of(
         call.query.get("since", ""), call.query.get("until", ""), service.platform.clock.now()
@@ -198,8 +197,7 @@ def get_team(service: Service, call: ServiceRequest) -> ServiceResponse:
     if teams is not None and team not in teams:
         raise call.who.foreign(f"team '{team}'", teams)
     snapshot = ledger_snapshot(service.platform)
-    if ledger.team_path(team) not in snapshot.blobs:
-        raise unknown_team(team)
+    check_known(team, snapshot.blobs)
     call.audit_fields["team"] = team
     file = team_of(service.platform, team, snapshot)
     service.model.wait_complete()

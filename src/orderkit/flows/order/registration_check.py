@@ -107,8 +107,7 @@ def check_free(entry: OrderEntry, ledger_paths: Collection[PurePosixPath]) -> No
         NotFoundError: The team is not in the ledger.
         AlreadyOrderedError: The order is ending, or its id belongs to another team.
     """
-    if ledger.team_path(entry.team) not in ledger_paths:
-        raise limit_check.unknown_team(entry.team)
+    limit_check.check_known(entry.team, ledger_paths)
     if entry.end_path in ledger_paths:
         raise AlreadyOrderedError(
             f"{entry.order} is ending", hint=f"finish that first: orderkit destroy {entry.order}"

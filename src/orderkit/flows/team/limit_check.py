@@ -8,7 +8,8 @@ commit that registered an order decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from ground.errors import InvalidInputError, NotFoundError, RefusedError
@@ -112,9 +113,15 @@ def check_values(team: TeamFile, kit: Kit, xr: Mapping[str, Any]) -> None:
     team_limits.check_values(team, kit, xr.get("spec") or {})
 
 
-def unknown_team(team: str) -> NotFoundError:
-    """Make the error for a team that the ledger does not have; names no other: not all may know."""
-    return NotFoundError(
-        f"team '{team}' is not in the ledger",
-        hint=f"'orderkit team list' shows teams; add one: orderkit team add {team}",
-    )
+def check_known(team: TeamName, ledger_paths: Collection[PurePosixPath]) -> None:
+    """
+    Return if the ledger has a team.
+
+    Raises:
+        NotFoundError: It has not. Other teams are not named: not everybody may know them.
+    """
+    if ledger.team_path(team) not in ledger_paths:
+        raise NotFoundError(
+            f"team '{team}' is not in the ledger",
+            hint=f"'orderkit team list' shows teams; add one: orderkit team add {team}",
+        )

@@ -49,7 +49,7 @@ from orderkit.flows.team.connections import (
     ensure_team_webhook,
     remove_read_credential,
 )
-from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.team.limit_check import check_known, team_of
 from orderkit.ports.forge import Forge, Operation, TeamRight
 from yamlfiles import yaml11
 
@@ -275,8 +275,7 @@ def _check_name(platform: Platform, name: str) -> TeamName:
 
 def _existing_team(snapshot: RepositorySnapshot, name: str) -> TeamName:
     team = TeamName(name)
-    if ledger.team_path(team) not in snapshot.blobs:
-        raise unknown_team(name)
+    check_known(team, snapshot.blobs)
     return team
 
 

@@ -29,7 +29,7 @@ from orderkit.flows.install import doctor_checks
 from orderkit.flows.install.findings import DoctorFinding, check_releases
 from orderkit.flows.order.viewing import open_pulls
 from orderkit.flows.platform import Platform, ledger_snapshot, published_pack
-from orderkit.flows.team.limit_check import team_of, unknown_team
+from orderkit.flows.team.limit_check import check_known, team_of
 from orderkit.flows.team.teams import list_teams
 from orderkit.web.console.page_exchange import page, paged
 from orderkit.web.operations import Service, ServiceRequest, ServiceResponse
@@ -174,8 +174,7 @@ class TeamPages:
         name = TeamName(call.path["team"])
         call.who.check("read", name)
         ledger_files = ledger_snapshot(service.platform)
-        if ledger.team_path(name) not in ledger_files.blobs:
-            raise unknown_team(name)
+        check_known(name, ledger_files.blobs)
         team = team_of(service.platform, name, ledger_files)
         orders = [live.row for live in readable_rows(service, call)]
         chosen, _ = select(orders, OrderQuery(team=name, sort="phase"))

@@ -193,6 +193,19 @@ def test_an_order_that_cannot_be_read_is_listed_with_the_reason_and_asks_nobody(
     assert orderkit("destroy", "--yes", entry.order).code == 0
 
 
+def test_whoever_ordered_may_withdraw_what_lost_its_repository(desk: Desk) -> None:
+    entry = desk.order().entry
+    desk.platform.forge.delete_repo(entry.repository)
+
+    with pytest.raises(OrderkitError):
+        decline(desk.platform, entry.order, person(desk.carol))
+    done = decline(desk.platform, entry.order, person(desk.eve))
+
+    assert (done.state, done.url) == ("withdrawn", desk.proposal(entry).web_url)
+    assert desk.phase(entry) == "Ended"
+    assert desk.proposal(entry).state == "closed"
+
+
 def test_two_people_are_two_people(desk: Desk) -> None:
     entry = desk.order(stage="stage2").entry
     pull = desk.proposal(entry)

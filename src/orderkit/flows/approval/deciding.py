@@ -136,26 +136,42 @@ def decline(
         NotFoundError: No such order or pull request, or it does not wait.
         RefusedError: The person is not proved, or neither.
     """
-    if number is None and (ending := _own_withdrawal(platform, order, person)):
-        withdraw(platform, ending, person.ref, person.proof, reason)
-        return Decided(order, ending.team, "withdrawn")
+    if number is None and (own := _own_order(platform, order, person)):
+        entry, url = own
+        withdraw(platform, entry, person.ref, person.proof, reason)
+        return Decided(order, entry.team, "withdrawn", url=url)
     subject = subject_of(platform, order, number)
-    if not (person.proof and person.ref == subject.requester):
-        subject.asked_person(person)
     if number is None:
+        subject.asked_person(person)
         withdraw(platform, subject.entry, person.ref, person.proof, reason)
     else:
+        if not (person.proof and person.ref == subject.requester):
+            subject.asked_person(person)
         text = _declined(person.ref, reason)
         platform.forge.comment(subject.repo, number, text, marker=_DECLINED)
         platform.forge.close_pull(subject.repo, number)
     return Decided(order, subject.entry.team, "withdrawn", url=subject.pull.web_url)
 
 
-def _own_withdrawal(platform: Platform, order: str, person: Requester) -> OrderEntry | None:
-    """Return an order whose end somebody began and that did not come to its end."""
-    entry = ledger.ending_order(ledger_snapshot(platform).blobs, order)
-    end = begun_end(platform, entry) if entry and person.proof else None
-    return entry if end and end.requester == person.ref else None
+def _own_order(platform: Platform, order: str, person: Requester) -> tuple[OrderEntry, str] | None:
+    """
+    Return an order that this person asked for and that waits, or whose end they began.
+
+    With the URL of what proposes it, if its end has not begun. Nothing but the ledger is read: the
+    order's repository may be gone.
+    """
+    paths = ledger_snapshot(platform).blobs
+    entry = ledger.ending_order(paths, order) or ledger.living_order(paths, order)
+    if entry is None or not person.proof:
+        return None
+    if entry.end_path in paths:
+        end = begun_end(platform, entry)
+        return (entry, "") if end and end.requester == person.ref else None
+    waiting = waiting_order(platform, entry)
+    if waiting is None or waiting.requester != person.ref:
+        return None
+    pull = open_proposal(platform, waiting)
+    return entry, pull.web_url if pull else ""
 
 
 def approve_on_forge(platform: Platform, order: str, *, number: int | None = None) -> Decided:

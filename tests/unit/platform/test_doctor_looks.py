@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bareplatform import platform_of
@@ -13,7 +14,9 @@ from ownforge import US, OwnForge
 from refusedreads import RefusedReads, forbidden
 
 from ground.errors import RefusedError, UnreachableError
+from ground.objects.kube_objects import ARGOCD_NAMESPACE
 from orderkit.adapters.gitea import GiteaForge
+from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.core.platform.forge_kinds import GITEA
 from orderkit.core.platform.notification_settings import ChannelSettings, NotificationSettings
 from orderkit.flows.install.doctor_checks import (
@@ -26,6 +29,7 @@ from orderkit.flows.install.doctor_checks import (
 from orderkit.flows.install.findings import DoctorFinding
 from orderkit.flows.notify.notified_events import GivenUp, NotifiedEvents
 from orderkit.ports.requesters import Requester
+from orderkit_standins.argocd import argocd_crds
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.forge.api.calls import VERSION
 
@@ -237,3 +241,38 @@ def test_who_proves_requesters_is_told(
     tokens: Tokens | None, groups: tuple[str, ...], told: tuple[str, str, str]
 ) -> None:
     assert said(check_requesters(tokens, groups)) == told
+
+
+def application(name: str, *delivers: tuple[str, str], **labels: str) -> dict[str, Any]:
+    """Return an Application that is delivered and Degraded."""
+    status = {
+        "sync": {"status": "Synced", "revision": "c0ffee"},
+        "health": {"status": "Degraded"},
+        "resources": [{"kind": kind, "name": name} for kind, name in delivers],
+    }
+    where = {"name": name, "namespace": ARGOCD_NAMESPACE, "labels": labels}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": where,
+        "spec": {"project": "default", "destination": {"name": "in-cluster"}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("delivered", "verdict"), [(("Application", "x"), "ok"), (("ConfigMap", "x"), "fail")]
+)
+def test_a_layer_is_not_blamed_for_an_application_that_it_delivers(
+    cluster: EmbeddedCluster, delivered: tuple[str, str], verdict: str
+) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ARGOCD_NAMESPACE}}
+    for needed in (namespace, *argocd_crds()):
+        cluster.create(needed, owner="test")
+    cluster.create(application("layer", delivered), owner="test")
+    cluster.create(application("x", **{ORDER_LABEL: "x"}), owner="test")
+
+    finding = found("layers", platform_of(cluster))
+
+    assert finding.verdict == verdict, finding
+    assert verdict == "ok" or finding.detail.startswith("layer: Degraded")

@@ -30,6 +30,7 @@ from orderkit.flows.argocd.refreshing import (
     REFRESH,
     Ancestry,
     RepeatedRefresh,
+    StuckOperationEnder,
     application_key,
     end_older_operation,
     prune_what_was_skipped,
@@ -178,6 +179,29 @@ def test_operations_that_are_in_the_way(case: Case, cluster: EmbeddedCluster) ->
     now = cluster.get(application_key("garage-ae86"))
     phase = dig(now, "status", "operationState", "phase")
     assert (ended, phase) == (case.ended, "Terminating" if case.ended else "Running")
+
+
+@pytest.mark.parametrize(
+    ("retries", "waited_s", "phase"),
+    [(None, 1.9, "Running"), (None, 2.1, "Terminating"), (0, 0, "Running"), (1, 0, "Terminating")],
+)
+def test_an_operation_on_an_older_commit_has_a_moment_unless_it_is_tried_again(
+    platform: Running, cluster: EmbeddedCluster, retries: int | None, waited_s: float, phase: str
+) -> None:
+    live = application(initiatedBy={"automated": True})
+    if retries is not None:
+        live["status"]["operationState"]["retryCount"] = retries
+    live = cluster.create(live, owner="argocd")
+    clock = LaterClock()
+    there = replace(platform.platform, cluster=cluster, clock=clock)
+    repo, commit = RepoId("ae86", "garage-ae86"), CommitSha(NEW)
+    urging = StuckOperationEnder(there, repo, commit, may_be_later=False)
+
+    clock.now_s += waited_s
+    urging.look(live)
+
+    now = cluster.get(application_key("garage-ae86"))
+    assert dig(now, "status", "operationState", "phase") == phase
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,20 @@ def test_every_request_leaves_a_line(
     assert {"operation", "path"} & set(lines[0])
 
 
+def test_the_line_of_an_order_names_it_and_says_whether_it_is_new(
+    service: AttackedService,
+) -> None:
+    task = {"template": "garage", "values": {"team_name": OURS, "stage": "stage1"}}
+    sent = [service.send("POST", "/v1/tasks", json=task, headers=bearer(TOKEN)) for _ in range(2)]
+
+    lines = {line["request"]: line for line in service.audit_lines()}
+    found = [lines[answer.headers["X-Request-Id"]] for answer in sent]
+    assert [(line["status"], line["order"], line["created"]) for line in found] == [
+        (201, f"garage-{OURS}", True),
+        (200, f"garage-{OURS}", False),
+    ]
+
+
 def test_a_client_that_leaves_in_the_middle_leaves_a_line(service: AttackedService) -> None:
     before = len(service.audit_lines())
     connection = service.connection(BODY)

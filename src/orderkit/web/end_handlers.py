@@ -119,7 +119,7 @@ class EndRuns:
         if run.error is not None:
             raise run.error
         if run.ended is None:
-            raise RuntimeError("a finished end has a result")
+            raise AssertionError("a finished end has a result")
         call.audit_fields["repository"] = run.ended.record.repository
         return ServiceResponse(200, _ended(entry, run.ended.record))
 

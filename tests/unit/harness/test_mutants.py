@@ -50,6 +50,7 @@ OPERATORS = {
     ),
     "a call": ("a.clear()", [("call removed", "pass")]),
     "an error": ("raise a from b", [("raise removed", "pass")]),
+    "an error that never happens": ("raise AssertionError(a)", []),
     "the body of an except": (
         "try: b = a\n    except c:\n        b = 1\n        c = 2",
         [("except's effect removed", "try: b = a\n    except c:\n        pass")],

@@ -147,7 +147,7 @@ class Write(ABC, Generic[ForgeT]):
             if number == ROUNDS or not outcome.again:
                 raise self._final(outcome) from outcome.problem
             time.sleep(next(waits))
-        raise RuntimeError("unreachable")
+        raise AssertionError("unreachable")
 
     @property
     def reads_first(self) -> bool:

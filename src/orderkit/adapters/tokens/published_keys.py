@@ -72,7 +72,7 @@ class SingleFlight(Generic[Value]):
         if self._failure is not None:
             raise UnreachableError(str(self._failure), hint=self._failure.hint) from self._failure
         if self.value is None:
-            raise RuntimeError("the fetch ended without a value")
+            raise AssertionError("the fetch ended without a value")
         return self.value
 
     def _is_recent(self) -> bool:

@@ -366,7 +366,7 @@ class _Property:
     def _many(self) -> Schema:
         field, item = self.field, self.field.item
         if item is None:
-            raise RuntimeError("a list or a map has entries")
+            raise AssertionError("a list or a map has entries")
         inner = _Property(self.kit, item).schema()
         limits = {limit.keyword: limit.value for limit in field.limits}
         if field.shape is FieldShape.MAP:

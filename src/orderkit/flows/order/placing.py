@@ -178,7 +178,7 @@ def order(
     values = read_assignments(source.template, assignments, request.values)
     entry = _entry_of(source, values)
     if entry is None:
-        raise RuntimeError("a kit's template names an order")
+        raise AssertionError("a kit's template names an order")
     task = replace(request, values=values, id=f"order-{entry.order}")
     done = _place(platform, source, task, entry, _portal(platform, request))
     head = done.commit or platform.forge.head(entry.repository)
@@ -288,7 +288,7 @@ def rendered_xr(platform: Platform, source: TemplateSource, request: TaskRequest
     """
     entry, kit = _entry_of(source, request.values), source.kit
     if entry is None or kit is None:
-        raise RuntimeError("a kit's template names an order")
+        raise AssertionError("a kit's template names an order")
     roots = yaml_roots(kit)
     text = request.values.get(YAML_PARAMETER) if roots else None
     values = {name: v for name, v in request.values.items() if not text or name != YAML_PARAMETER}

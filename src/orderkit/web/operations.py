@@ -157,6 +157,23 @@ ANSWER_S = 50.0
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """How people sign in to the console of one service."""
+
+    address: str
+    """The service as a browser reaches it."""
+    sign_in: SignIn | None = None
+    """The OpenID provider; None: nobody signs in with one."""
+    links: bool = False
+    """One-time links sign in whoever opens them on this machine."""
+    secure: bool = False
+    """A browser reaches the service over TLS, whoever terminates it."""
+    session_s: int = 3600
+    docs: str = ""
+    """Where the site of the documentation is served; empty: nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceOptions:
     """How one service is set up."""
 
@@ -173,27 +190,9 @@ class ServiceOptions:
     streams: StreamBounds = BOUNDS
     sweep_interval_s: float = SWEEP_INTERVAL_S
     """How often leases are swept, by one of all replicas."""
-    console: ConsoleOptions | None = None
-    """How people sign in to the console; None: there is none."""
+    console: ConsoleOptions = ConsoleOptions("")
     notifications: NotifyOptions | None = None
     """Who is notified about orders; None: nobody."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleOptions:
-    """How people sign in to the console of one service."""
-
-    address: str
-    """The service as a browser reaches it."""
-    sign_in: SignIn | None = None
-    """The OpenID provider; None: nobody signs in with one."""
-    links: bool = False
-    """One-time links sign in whoever opens them on this machine."""
-    secure: bool = False
-    """A browser reaches the service over TLS, whoever terminates it."""
-    session_s: int = 3600
-    docs: str = ""
-    """Where the site of the documentation is served; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ decides who calls and what they may do. docs/service.md is for those who call it
 
 `LinkExchange` answers links of an order's page: programs get JSON, people get a page. People come
 from the portal, without a token; a session of the console, if they have one, says who they are.
-What is refused becomes a page that says what happened to the order and where to go. The page needs
-no console.
+What is refused becomes a page that says what happened to the order and where to go.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def asks_for_page(request: Request) -> bool:
 class LinkExchange(JsonExchange):
     """Whoever follows a link."""
 
-    def __init__(self, options: ServiceOptions, pages: PageExchange | None) -> None:
+    def __init__(self, options: ServiceOptions, pages: PageExchange) -> None:
         super().__init__(options.access)
         self._portal_url, self._pages = options.portal_url, pages
 
@@ -73,7 +72,7 @@ class LinkExchange(JsonExchange):
 
     def _signed_in(self, request: Request) -> Caller | None:
         """Return the person of a session; None without one, and if it has expired."""
-        if self._pages is None or not self._pages.shows_proof(request):
+        if not self._pages.shows_proof(request):
             return None
         try:
             return self._pages.identify(request)
@@ -91,7 +90,6 @@ class LinkExchange(JsonExchange):
             refusal=refusal,
             order=order,
             portal=self._portal_url,
-            console=self._pages is not None,
             signed_in=self._signed_in(request) is not None,
             sign_in=f"{SIGN_IN}?onward={quote(request.url.path, safe='')}",
             request_id=request.scope[AUDIT_KEY]["request"],
@@ -118,17 +116,16 @@ def service_app(platform: Platform, options: ServiceOptions) -> ASGIApp:
     streams = OrderStreams(model.log, options.streams)
     sweeper = LeaseSweeper(platform, interval_s=options.sweep_interval_s)
     table = operations()
-    console = Console(options, options.console, table) if options.console else None
-    pages = console.exchange if console else None
+    console = Console(options, table)
+    pages = console.exchange
     notified = options.notifications
     notifications = Notifications(platform, model, notified) if notified else None
     service = Service(platform, options, Metrics(), model, streams, notifications)
-    watching = console.watching if console else None
     links = LinkExchange(options, pages)
-    gate = RequestPipeline(service, pages=pages, watching=watching, links=links)
+    gate = RequestPipeline(service, pages=pages, watching=console.watching, links=links)
     openapi_text = json.dumps(document(table, secret_header=options.access.header))
     by_path: dict[str, dict[str, ServiceOperation]] = {}
-    for operation in (*table, *(console.pages() if console else ())):
+    for operation in (*table, *console.pages()):
         by_path.setdefault(operation.path, {})[operation.method] = operation
 
     async def openapi(_request: Request) -> Response:
@@ -200,9 +197,9 @@ async def _static(request: Request) -> Response:
     return asset(request.path_params["name"])
 
 
-async def _nothing_there(pages: Exchange | None, request: Request, error: Exception) -> Response:
+async def _nothing_there(pages: Exchange, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     message = "there is nothing at this path"
-    if pages is not None and asks_for_page(request):
+    if asks_for_page(request):
         return pages.refuse(request, Refusal.saying(status, message, "look among the orders: /"))
     return error_answer(Refusal.saying(status, message, f"see {DOCUMENT_PATH}"))

@@ -14,7 +14,7 @@ from orderkit.ports.requesters import Requester
 from orderkit.web.callers import CallerAccess
 from orderkit.web.console.console import Console
 from orderkit.web.operation_table import operations
-from orderkit.web.operations import ConsoleOptions, ServiceOptions
+from orderkit.web.operations import ServiceOptions
 
 READER = replace(LEAD, rights=frozenset({"read"}))
 CHANGER = replace(LEAD, rights=frozenset({"read", "change"}))
@@ -185,7 +185,7 @@ def csrf_of(browser: Browser) -> str:
 
 def test_the_table_has_every_page_and_form_of_the_console() -> None:
     access = CallerAccess("secret", "X-Secret")
-    console = Console(ServiceOptions(access), ConsoleOptions("http://x"), operations())
+    console = Console(ServiceOptions(access), operations())
 
     assert {place.operation for place in PLACES} == {page.id for page in console.pages()}
     assert all(page.right in {*RIGHTS, None} for page in console.pages())

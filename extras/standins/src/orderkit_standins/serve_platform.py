@@ -199,8 +199,7 @@ def _service_starter(
 @contextlib.contextmanager
 def _serving(audit_file: Path, sock: socket, needs: _ServiceNeeds) -> Iterator[None]:
     options = service_options(needs.settings, audit=AuditLog(audit_file), links=True)
-    if options.console:
-        options = replace(options, console=replace(options.console, docs=needs.docs))
+    options = replace(options, console=replace(options.console, docs=needs.docs))
     platform = replace(connect(needs.settings), teams=needs.teams)
     service = HttpServer(service_app(platform, options), sock)
     service.start()

@@ -205,13 +205,10 @@ class Console:
     """How browsers are recognised, and the pages that they can ask for."""
 
     def __init__(
-        self,
-        service_options: ServiceOptions,
-        options: ConsoleOptions,
-        operations: Iterable[ServiceOperation],
+        self, service_options: ServiceOptions, operations: Iterable[ServiceOperation]
     ) -> None:
         """Prepare; `operations` are the API's."""
-        access = service_options.access
+        access, options = service_options.access, service_options.console
         sessions = Sessions(access.secret, session_s=options.session_s)
         self.exchange = PageExchange(access, options, sessions)
         self.watching = SessionExchange(access, self.exchange)

@@ -8,17 +8,24 @@ from typing import Any
 
 import pytest
 from bareplatform import platform_of
+from ownforge import OwnForge
 from refusedreads import RefusedReads
 
 from ground.errors import InvalidInputError
-from ground.objects.kube_objects import Kind, Manifest, ObjectKey
+from ground.names import OrderId, TeamName
+from ground.objects.kube_objects import APPLICATION, Kind, Manifest, ObjectKey
 from orderkit.core.kit.kit_file_parts import Hints, Refers
 from orderkit.core.kit.model import Kit
+from orderkit.core.kit.pack import definition_path, kit_path
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.order.order_state import OrderState
+from orderkit.flows.order.order_report import list_orders
 from orderkit.flows.order.registration_check import check_references
 from orderkit.flows.order.tracing import WaitReport
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.testing import permissive_crd
+from yamlfiles import yaml11
 
 XR = Kind("lab.example.org", "v1", "XApp")
 NEVER_SERVED = Kind("lab.example.org", "v1", "XNone")
@@ -95,3 +102,26 @@ def test_an_order_that_refers_to_what_is_not_there_is_refused(
     assert (found.value.field, found.value.value, found.value.rule) == ("base", named, rule)
     assert found.value.hint.startswith(hint)
     check_references(cluster, kit(XR), {"base": "made"})
+
+
+PACK = Path(__file__).parents[3] / "packs" / "agents"
+KIT = "agentbudget"
+FILES = {
+    str(path): (PACK / path).read_text()
+    for name in (KIT, "datasetagent")
+    for path in (Path("pack.yaml"), Path(kit_path(name)), Path(definition_path(name)))
+}
+
+
+def test_an_order_is_listed_although_its_kits_kind_is_not_served_yet(
+    cluster: EmbeddedCluster, forge: OwnForge
+) -> None:
+    entry = OrderEntry(TeamName("ae86"), OrderId(f"{KIT}-a"))
+    application = order_application(entry, kit=KIT, forge_url=forge.client.base_url)
+    forge.repo(forge.pack, FILES)
+    forge.repo(forge.ledger, {str(entry.application_path): yaml11.dump(application)})
+    cluster.create(permissive_crd(APPLICATION, namespaced=True), owner="x")
+
+    (listed,) = list_orders(forge.platform(cluster))
+
+    assert (listed.entry, listed.state.phase) == (entry, "Written")

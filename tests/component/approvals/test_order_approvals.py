@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import pytest
@@ -31,6 +32,7 @@ from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.flows.team.teams import TeamChange, add_team
+from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
@@ -147,6 +149,19 @@ def test_what_another_process_settles_meanwhile_is_told(desk: Desk, state: str) 
 
     assert (done.state, rival.has_acted) == (state, True)
     assert (desk.in_ledger(entry) != "") is (state == "delivered")
+
+
+def test_who_agrees_to_an_order_that_is_delivered_meanwhile_is_told_so(desk: Desk) -> None:
+    entry, platform = desk.order().entry, desk.platform
+
+    def act() -> None:
+        approve(platform, entry.order, person(desk.frank))
+
+    rival: Any = Rival(platform.forge, "head", act, when="after")
+    with pytest.raises(NotFoundError, match=f"{entry.order} does not wait for approval any more"):
+        approve(replace(platform, forge=rival), entry.order, person(desk.frank))
+
+    assert rival.has_acted
 
 
 @pytest.mark.parametrize("only_waiting", [True, False])
@@ -375,19 +390,70 @@ def test_an_order_that_waits_neither_fails_nor_was_removed(desk: Desk, orderkit:
     assert desk.in_ledger(entry) == ""
 
 
-def test_a_proposal_whose_base_somebody_changed_is_approved_by_nobody(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("bases", "told"),
+    [
+        (("beside", "main"), "somebody changed the base of its pull request"),
+        (("beside",), "is not Orderkit's into main"),
+    ],
+)
+def test_a_proposal_whose_base_somebody_changed_is_approved_by_nobody(
+    desk: Desk, bases: tuple[str, ...], told: str
+) -> None:
     """The forge forgets who pushed to it, so it does not say any more who is behind it."""
     platform, entry = desk.platform, desk.order().entry
     pull, head = desk.proposal(entry), platform.forge.head(platform.ledger)
     assert head is not None
     platform.forge.ensure_branch(platform.ledger, f"beside-{entry.order}", head)
-    for base in (f"beside-{entry.order}", "main"):
-        path = f"/repos/{platform.ledger}/pulls/{pull.number}"
-        desk.admin.api("PATCH", path, {"base": base})
+    for base in bases:
+        body = {"base": base.replace("beside", f"beside-{entry.order}")}
+        desk.admin.api("PATCH", f"/repos/{platform.ledger}/pulls/{pull.number}", body)
 
-    with pytest.raises(RefusedError, match="somebody changed the base of its pull request"):
+    with pytest.raises(RefusedError, match=told):
         approve(platform, entry.order, person(desk.frank))
     assert desk.in_ledger(entry) == ""
+
+
+def test_an_order_whose_id_another_team_took_meanwhile_is_not_delivered(desk: Desk) -> None:
+    """Somebody wrote it into the ledger by hand."""
+    platform, entry = desk.platform, desk.order().entry
+    taken = OrderEntry(TeamName(f"other-{desk.team}"), entry.order).application_path
+    by_hand = Operation(f"taken-{desk.team}", "user:default/hand", "by hand")
+    platform.forge.write(platform.ledger, [FileChange(taken, b"{}", None)], by_hand)
+    desk.approve(desk.proposal(entry), desk.frank)
+
+    settled = settle(platform, entry)
+
+    file = platform.forge.read(platform.ledger, taken, "main")
+    assert file is not None
+    back = Operation(f"back-{desk.team}", "user:default/hand", "by hand")
+    platform.forge.write(platform.ledger, [FileChange(taken, None, file.sha)], back)
+    assert settled is not None
+    assert (settled.state, settled.missing) == (
+        "waiting",
+        f"{entry.order} is taken by another team",
+    )
+    assert desk.in_ledger(entry) == ""
+
+
+def test_an_order_that_cannot_be_planned_is_proposed_and_says_why(desk: Desk) -> None:
+    """For example, somebody removed the kit's Composition a minute ago."""
+    platform, path = desk.platform, PurePosixPath("gitops", "apis", "garage", "composition.yaml")
+    file = platform.forge.read(platform.pack_repo, path, "main")
+    assert file is not None
+
+    def publish(number: int, change: FileChange) -> None:
+        operation = Operation(f"pack-{number}-{desk.team}", "user:default/t", "p")
+        platform.forge.write(platform.pack_repo, [change], operation)
+
+    publish(1, FileChange(path, None, file.sha))
+    try:
+        entry = desk.order().entry
+    finally:
+        publish(2, FileChange(path, file.data, None))
+
+    assert "No plan: kit 'garage' has no Composition in " in desk.proposal(entry).body
+    assert desk.phase(entry) == "Waiting"
 
 
 def test_an_order_whose_pull_request_was_closed_is_not_proposed_again(desk: Desk) -> None:

@@ -28,6 +28,7 @@ from orderkit.core.campaign.definition import CAMPAIGN_TRAILER, STEP_TRAILER, pa
 from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.campaign.showing import campaign_view
+from orderkit.flows.team.teams import add_team
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
@@ -205,6 +206,19 @@ def test_a_paused_campaign_waits_and_a_wave_waits_for_approval(desk: NewDesk) ->
         assert refused.value.hint == f"orderkit campaign status {mine.name}"
 
 
+@pytest.mark.parametrize(
+    ("when", "result"), [("spec.stage == 'stage2'", "ready"), ("spec.stage == 'stage3'", "failed")]
+)
+def test_an_order_whose_gate_stays_shut_has_failed(desk: NewDesk, when: str, result: str) -> None:
+    mine = desk(1)
+    mine.start(gates={"ready": "20s" if result == "ready" else "1s", "when": when})
+
+    record = mine.run()
+
+    assert mine.results() == dict.fromkeys(mine.orders, result)
+    assert (f"the gate is shut: {when}" in record.why) is (result == "failed")
+
+
 def test_orders_that_match_no_more_or_have_ended_are_passed_over(
     desk: NewDesk, orderkit: Command
 ) -> None:
@@ -254,11 +268,13 @@ def test_an_order_that_is_placed_meanwhile_is_found_too(desk: NewDesk) -> None:
 def test_a_campaign_that_cannot_begin_says_why(desk: NewDesk) -> None:
     mine = desk(1)
     platform = mine.platform
+    add_team(platform, "beside", requester=EVE.ref)
     which = {"kit": "garage", "orders": mine.orders}
     for refused, words, other in (
         (InvalidInputError, "is not a kit of this platform", {"kit": "garag"}),
         (NotFoundError, "no order 'garage-nix' in the ledger", {"orders": ["garage-nix"]}),
         (InvalidInputError, "matches no order", {"where": "spec.stage == 'stage3'"}),
+        (NotFoundError, f"{mine.orders[0]} is not an order of kit garage", {"teams": ["beside"]}),
     ):
         with pytest.raises(refused, match=words):
             mine.start(which={**which, **other})

@@ -20,7 +20,9 @@ from ground.objects.kube_objects import COMPOSITION_REVISION, ObjectKey, dig, me
 from orderkit.core.campaign.record import CampaignRecord
 from orderkit.core.kit.checked_kits import checked_kit
 from orderkit.flows.campaign import planning, starting
+from orderkit.flows.campaign.revision_work import RevisionDrafter
 from orderkit.flows.campaign.running import run
+from orderkit.flows.order.live_order import find_living
 from orderkit.flows.order.placing import TaskRequest, order
 from orderkit.flows.platform import Platform, published_kit
 from orderkit.flows.repeating import until
@@ -190,6 +192,8 @@ def _check_plan(garages: Garages, first: str, second: str) -> None:
     assert {order.effects for order in plan.orders} == {
         (f"pinned to {first} → pinned to {second}",)
     }
+    drifted = {effect for o in planning.drift(garages.platform, ["garage"]) for effect in o.effects}
+    assert drifted == {f"pinned to Composition revision {first}"}
     notes = "; ".join(plan.notes)
     for words in (
         "#7220", "functions are not pinned with it (function-auto-ready, function-orderkit)",
@@ -236,6 +240,32 @@ def test_only_the_canary_meets_a_bad_composition(garages: Garages) -> None:
     garages.publish()
     garages.start("let-go", {"to": "automatic"})
     assert garages.run("let-go") == "done"
+
+
+def test_what_crossplane_or_somebody_else_chose_stays(garages: Garages) -> None:
+    platform = garages.platform
+    live = find_living(platform, "garage-one")
+    drafter = RevisionDrafter(platform, live.kit, "current")
+    repo, text = live.repository, garages.text("one")
+    head = platform.forge.head(repo)
+    assert head is not None
+
+    with pytest.raises(NotFoundError, match="Crossplane has chosen no revision for it yet"):
+        drafter.draft(live, head, {"spec": {}})
+    chosen = {"compositionRef": {"name": "xother"}, "compositionRevisionRef": {"name": "xother-1"}}
+    with pytest.raises(RefusedError, match="it is composed by xother, and xother-1 is a revision"):
+        drafter.draft(live, head, {"spec": {"crossplane": chosen}})
+    pins = []
+    for name in ("a", "b"):
+        pin = f"compositionUpdatePolicy: Manual\n    compositionRevisionRef: {{name: {name}}}"
+        garages.put("one", text.replace("compositionUpdatePolicy: Automatic", pin))
+        pins.append(platform.forge.head(repo))
+    garages.put("one", text)
+    did, now = pins
+    assert did is not None
+    assert now is not None
+    with pytest.raises(RefusedError, match="somebody pinned it to something else since"):
+        drafter.undo(live, head, did, now)
 
 
 def test_a_push_pins_nothing_but_a_revision_of_the_kits_composition(garages: Garages) -> None:

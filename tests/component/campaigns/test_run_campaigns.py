@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from bays import EVE
+from bays import EVE, merge
 from tests.component.campaigns.conftest import Desk, NewDesk
 
 from ground.errors import IncompleteError, InvalidInputError
 from orderkit.core.campaign.definition import parse
-from orderkit.flows.campaign import planning
+from orderkit.flows.campaign import planning, starting
 
 XR = PurePosixPath("manifests/xgarage.yaml")
 
@@ -44,6 +44,24 @@ def test_values_of_the_xr_are_looked_at_first(desk: NewDesk) -> None:
     with pytest.raises(IncompleteError, match="1 pull requests are open"):
         found.run()
     assert text(found, XR) == before
+
+
+def test_what_people_reviewed_is_taken_back_by_people(desk: NewDesk) -> None:
+    found = desk(1)
+    program = "def edit(order):\n    return {'NOTE.md': 'new'}\n"
+    found.start(what=what(program, files=["*.md"]))
+    with pytest.raises(IncompleteError, match="1 pull requests are open"):
+        found.run()
+    (pull,) = found.platform.forge.pulls(found.bays[0].repo)
+    merge(found.bays[0], pull.number)
+    assert found.run().state == "done"
+    starting.revert(found.platform, found.name, EVE)
+
+    (wave,) = found.run().waves
+
+    (outcome,) = wave.outcomes.values()
+    assert (outcome.result, text(found, PurePosixPath("NOTE.md"))) == ("kept", "new")
+    assert outcome.why == f"{found.orders[0]}: kit garage wants reviews"
 
 
 @pytest.mark.parametrize(

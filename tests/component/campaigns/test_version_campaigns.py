@@ -18,7 +18,7 @@ from ground.errors import InvalidInputError, RefusedError
 from ground.names import RepoId
 from ground.objects.kube_objects import CRD, ObjectKey
 from orderkit.core.campaign.record import CampaignRecord
-from orderkit.flows.campaign import starting
+from orderkit.flows.campaign import planning, starting
 from orderkit.flows.campaign.running import run
 from orderkit.flows.campaign.version_work import check_version
 from orderkit.flows.order.placing import TaskRequest, order
@@ -167,6 +167,8 @@ def test_a_version_is_migrated_and_taken_back(garages: Garages, tmp_path: Path) 
     garages.publish()
     _check_refused(garages, tmp_path)
 
+    drifted = {effect for o in planning.drift(garages.platform, ["garage"]) for effect in o.effects}
+    assert "XR is blog.opsbogus.dev/v1alpha1, the kit's is blog.opsbogus.dev/v1beta1" in drifted
     plan = garages.plan(tmp_path)
     assert "4 orders: 4 direct" in plan
     assert "v1alpha1 → v1beta1: 4 orders" in plan

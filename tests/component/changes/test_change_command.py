@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
-from bays import XR, Bay, new_bay
+from bays import XR, Bay, ask, new_bay, set_
 from commands import Command
+from forgehands import unprotect_main
+from rivals import Rival
 
+from ground.errors import RefusedError
 from ground.names import RepoId
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey, dig
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.order.order_file import PATH as RECORD
+from orderkit.flows.change.plan_requests import plan_xr
 from orderkit.flows.forge_protection import unprotected_orders
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation, trailers
@@ -197,6 +203,11 @@ def test_an_archived_repository_is_refused(orderkit: Command, bay: Bay) -> None:
         ("unreadable", {XR: "spec: ["}, "xgarage.yaml: line"),
         ("gone", {XR: None}, "no file of manifests/ holds"),
         ("twice", {PurePosixPath("manifests/more.yaml"): "name: {order}-2"}, "delivers one XG"),
+        (
+            "beside",
+            {PurePosixPath("manifests/old/x.yaml"): "name: {order}-2"},
+            "2 objects of XGarage",
+        ),
     ],
 )
 def test_an_xr_that_is_not_as_it_must_be_is_refused(
@@ -213,6 +224,32 @@ def test_an_xr_that_is_not_as_it_must_be_is_refused(
     done = orderkit("change", bay.order, "stage=stage2")
 
     assert (done.code in (1, 4), told in done.err) == (True, True), (reason, done.err)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda bay: ask(bay, set_("stage", "stage2")),
+        lambda bay: plan_xr(bay.platform, bay.order, {}),
+    ],
+)
+def test_who_changes_an_order_whose_main_goes_at_that_moment_is_told_so(
+    bay: Bay, asked: Callable[[Bay], object]
+) -> None:
+    forge = bay.platform.forge
+
+    def remove_main() -> None:
+        forge.ensure_branch(bay.repo, "trunk", bay.head)
+        forge.set_default_branch(bay.repo, "trunk")
+        unprotect_main(forge, bay.repo)
+        forge.delete_branch(bay.repo, "main")
+
+    rival: Any = Rival(forge, "read", remove_main, when="after")  # its record
+
+    with pytest.raises(RefusedError, match=f"{bay.repo} has no branch main") as refused:
+        asked(replace(bay, platform=replace(bay.platform, forge=rival)))
+
+    assert refused.value.hint == f"orderkit repair {bay.order}"
 
 
 def replaced(bay: Bay, repo: RepoId, path: PurePosixPath, old: str, new: str) -> None:

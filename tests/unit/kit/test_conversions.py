@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from contextlib import closing
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -11,12 +12,15 @@ from bayversions import bay_kit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ground.errors import InvalidInputError, NotFoundError
-from ground.names import BlobSha, CommitSha
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.names import BlobSha, CommitSha, OrderId
+from ground.objects.kube_objects import Kind
 from orderkit.core.kit.conversion_proof import conversion_problems, round_trip, samples_of
 from orderkit.core.kit.converting import converted, converter, is_below, without
-from orderkit.flows.campaign.version_work import edited, lost_comments
+from orderkit.flows.campaign.version_work import check_version, edited, lost_comments, moved
 from orderkit.flows.order.live_order import XrFile
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.testing import permissive_crd
 
 KIT = bay_kit()
 WAY = converter(KIT, "v1alpha1", "v1beta1")
@@ -93,6 +97,40 @@ def test_an_orders_own_value_without_a_counterpart_is_refused() -> None:
         list(round_trip(way, {"region": "us"}))
     with pytest.raises(NotFoundError, match="no conversion from v1alpha1 to v3"):
         converter(KIT, "v1alpha1", "v3")
+
+
+def test_an_orders_own_value_that_would_not_come_back_is_refused() -> None:
+    way = converter(bay_kit(compute={"halves": "spec.megabytes / 3"}), "v1alpha1", "v1beta1")
+    text = TEXT.replace("size: 3", "megabytes: 4")
+
+    with pytest.raises(InvalidInputError, match="would not come back from v1beta1") as refused:
+        moved(way, OrderId("bay-ae86"), file(text))
+
+    assert (refused.value.field, refused.value.value) == ("bay-ae86: spec.megabytes", 4)
+    assert refused.value.hint.startswith("loses: [megabytes] in spec.conversions of kit bay")
+
+
+def test_a_kit_whose_conversions_lose_something_moves_no_order(tmp_path: Path) -> None:
+    with (
+        closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster,
+        pytest.raises(InvalidInputError, match=r"kit bay: spec\.conversions\.0: 'host'"),
+    ):
+        check_version(cluster, bay_kit(loses=None), "v1beta1")
+
+
+def test_a_cluster_that_only_renames_the_version_moves_no_order_that_loses_a_field(
+    tmp_path: Path,
+) -> None:
+    """The pack has a webhook, and the cluster has not taken the pack yet."""
+    crd = permissive_crd(Kind("example.org", "v1beta1", "Bay"), namespaced=False)
+    (stored,) = crd["spec"]["versions"]
+    crd["spec"]["versions"] = [{**stored, "name": "v1alpha1", "storage": False}, stored]
+    told = "strategy is None, which drops spec.megabytes of v1alpha1: v1beta1 does not declare it"
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster:
+        cluster.create(crd, owner="x")
+
+        with pytest.raises(RefusedError, match=told):
+            check_version(cluster, KIT, "v1beta1")
 
 
 STRICT = bay_kit(loses=None)

@@ -6,12 +6,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from ownforge import OwnForge
 
 from ground.names import CommitSha, OrderId, TeamName
 from ground.objects.kube_objects import Manifest
 from orderkit.core.order.added_documents import (
     FILES_MAX,
+    INTACT,
     Delivered,
+    LedgerFile,
     delivered_by_team,
     kept,
     removal_by_hand,
@@ -19,8 +22,11 @@ from orderkit.core.order.added_documents import (
 )
 from orderkit.core.order.approval import KEPT_MAX, Agreement, approvals_file, parse_approvals
 from orderkit.core.order.change.conflicts import FieldConflict, FieldConflictError
-from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger import FORMAT_ANNOTATION, OrderEntry
 from orderkit.core.order.ledger_applications import order_application
+from orderkit.flows.order.order_report import edited_files
+from orderkit.flows.platform import RepositorySnapshot
+from yamlfiles import yaml11
 
 AE86, RX7 = TeamName("ae86"), TeamName("rx7")
 PATH = PurePosixPath("apps/ae86/a.yaml")
@@ -123,6 +129,35 @@ def test_orders_are_suspected_if_their_files_may_have_been_edited(
     found = suspects({"team-ae86": ae86}, living, [entry("w")])
 
     assert [each.order for each in found] == orders, reason
+
+
+def with_note(format_: str) -> Manifest:
+    notes = {FORMAT_ANNOTATION: format_}
+    return {**LIVING, "metadata": {**LIVING["metadata"], "annotations": notes}}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (yaml11.dump(LIVING), INTACT),
+        (yaml11.dump_all([LIVING, POD]), LedgerFile((POD,))),
+        ("# nothing", LedgerFile((), f"{PATH} has no Application")),
+        ("a: [", LedgerFile(fault=f"{PATH}: line 2")),
+        (yaml11.dump(with_note("orderkit.dev/v99")), INTACT),  # 'status' refuses it
+    ],
+)
+def test_an_orders_file_is_told_if_it_has_more_or_less_than_the_order(
+    forge: OwnForge, text: str, found: LedgerFile
+) -> None:
+    ledger = forge.ledger
+    commit = forge.repo(ledger, {str(PATH): text})
+    files = RepositorySnapshot(commit, forge.client.tree(ledger, commit))
+
+    told = edited_files(forge.platform(), files, [entry("a")]).get(entry("a"), INTACT)
+
+    assert told.added == found.added
+    assert told.fault.startswith(found.fault)
+    assert bool(told.fault) == bool(found.fault)
 
 
 @pytest.mark.parametrize(

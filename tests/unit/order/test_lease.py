@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ownforge import OwnForge
 
 from ground.errors import InvalidInputError, RefusedError
+from ground.names import OrderId, TeamName
 from ground.shapes import changed
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
+from orderkit.core.kit.model import Kit
 from orderkit.core.kit.order_terms import Extend, Lease, Nightly
 from orderkit.core.order.lease import (
     CLOCK_BOUND,
@@ -32,6 +35,10 @@ from orderkit.core.order.lease import (
     policy_of,
     read_record,
 )
+from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.order.expiry_note import new_lease
+from orderkit.flows.order.live_order import LiveOrder
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -475,3 +482,37 @@ def test_a_night_is_due_for_an_hour(zone: str, at: str, now: str, night: str, re
     nightly = Nightly(at, {"running": False}, zone)
 
     assert night_due(datetime.fromisoformat(now), nightly) == night, reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        ("11d", "is longer than the maximum, 10d"),
+        ("1h", "is not longer than the last warning"),
+        ("soon", "is not a duration"),
+        ("5d", ""),
+    ],
+)
+def test_a_new_order_that_asks_for_another_lease_than_its_kit_grants_is_refused(
+    forge: OwnForge, asked: str, rule: str
+) -> None:
+    """The field is named as in the order's form."""
+    versions = [{"name": "v1", "referenceable": True}]
+    xrd = {"spec": {"group": "a.example.org", "names": {"kind": "XApp"}, "versions": versions}}
+    lease = Lease(declared_default="3d", maximum="10d", term_field="howLong")
+    kit = Kit(name="app", xrd=xrd, lease=lease, aliases={"howLong": "term"})
+    entry = OrderEntry(TeamName(forge.named("ae86")), OrderId("app-a"))
+    xr = {"apiVersion": "a.example.org/v1", "kind": "XApp", "metadata": {"name": entry.order}}
+    forge.repo(
+        entry.repository, {"manifests/x.yaml": json.dumps({**xr, "spec": {"howLong": asked}})}
+    )
+    record: Any = None
+    live = LiveOrder(entry, kit, record, TeamFile(entry.team))
+
+    if not rule:
+        assert EXPIRES_AT in new_lease(forge.platform(), live, EVE)
+        return
+    with pytest.raises(InvalidInputError) as refused:
+        new_lease(forge.platform(), live, EVE)
+    assert (refused.value.field, refused.value.value) == ("term", asked)
+    assert refused.value.rule.startswith(rule)

@@ -15,6 +15,7 @@ from ground.names import OrderId
 from ground.objects.kube_objects import CONFIG_MAP, TRACKING_ID, Kind, Manifest, ObjectKey
 from orderkit.core.kit.kit_file import KindRef
 from orderkit.core.kit.model import Kit
+from orderkit.flows.end.destroying import left_in_the_cluster
 from orderkit.flows.end.remaining_objects import Absence
 from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_standins.testing import permissive_crd
@@ -139,3 +140,36 @@ def test_a_secret_that_may_not_be_read_goes_with_its_owner(
     for keys, of in (([key("c")], None), ([ROOT], kit(CONFIG_MAP))):
         with pytest.raises(AccessError):
             left(refused.of(cluster, {"ConfigMap"}), keys, of)
+
+
+CLAIM = Kind("", "v1", "PersistentVolumeClaim")
+SETS = Kind("apps", "v1", "StatefulSet")
+
+
+@pytest.mark.parametrize(
+    ("refused_kinds", "told"),
+    [
+        ((), ["PersistentVolumeClaim default/data-db-0: StatefulSet db made it"]),
+        (("PersistentVolumeClaim",), ["the claims that StatefulSet db made (data-db-N)"]),
+        (("StatefulSet",), []),
+    ],
+)
+def test_the_claims_that_an_order_leaves_are_told_also_if_they_may_not_be_listed(
+    cluster: EmbeddedCluster, refused: RefusedReads, refused_kinds: tuple[str, ...], told: list[str]
+) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for name in ("data-db-0", "data-other-0"):
+        cluster.create({**made(CLAIM, name), "spec": claim}, owner="x")
+    labels = {"app": "db"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "i"}]}}
+    spec = {
+        "serviceName": "db",
+        "selector": {"matchLabels": labels},
+        "template": pod,
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    cluster.create({**made(SETS, "db"), "spec": spec}, owner="x")
+
+    found = left_in_the_cluster(refused.of(cluster, refused_kinds), [key("db", SETS)])
+
+    assert [*found] == told

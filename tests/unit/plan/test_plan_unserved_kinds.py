@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Collection
+from contextlib import closing
+from pathlib import Path, PurePosixPath
 
 import pytest
 from outcomes import Shop, an_xr, thing, wanting
+from refusedreads import RefusedReads
 
 from ground.objects.kube_objects import Kind, Manifest
 from kubeschema.known import layer_of
@@ -18,6 +21,8 @@ from orderkit.core.unserved_kinds import TWINS, advice_on, unserved_advice
 from orderkit.flows.composing.planner import OrderPlanner
 from orderkit.flows.composing.published_pack import laws_of
 from orderkit.flows.plan.fleet_orders import ObjectLookup
+from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.testing import permissive_crd
 
 GROUP = "rds.aws.upbound.io"
 INSTANCE = (GROUP, "Instance")
@@ -167,6 +172,44 @@ def test_an_object_cannot_make_here_what_this_cluster_does_not_serve() -> None:
 
     assert told.startswith("vault.spec.forProvider.manifest.apiVersion: no matches for kind")
     assert told.endswith("this cluster does not serve it, so the provider cannot make it")
+
+
+VAULT = Kind("safe.things", "v1", "Vault")
+
+
+@pytest.mark.parametrize(
+    ("refused_part", "unknown", "answered"),
+    [
+        ("Namespace", "Namespace away could not be looked up: ", {OutcomeRule.NO_NAMESPACE}),
+        ("ClusterRole", "the cluster's rights could not be read: ", ()),
+        # its API group
+        ("Safe.Thing", f"the cluster's schema of {VAULT} could not be read: ", ()),
+    ],
+)
+def test_what_the_cluster_does_not_tell_is_unknown_and_no_fault(
+    refused: RefusedReads,
+    tmp_path: Path,
+    refused_part: str,
+    unknown: str,
+    answered: Collection[OutcomeRule],
+) -> None:
+    config = {**thing("v1", "ConfigMap", "c"), "metadata": {"name": "c", "namespace": "away"}}
+    vault = thing(VAULT.api_version, VAULT.kind, "v")
+    shop = Shop(wanting({"vault": vault, "config": config}))
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster:
+        cluster.create(permissive_crd(VAULT, namespaced=False), owner="x")
+
+        def planned(*kinds: str) -> Plan:
+            planner = OrderPlanner(refused.of(cluster, kinds), shop.workshop)
+            return planner.plan_step(an_xr({}), an_xr({"size": 2}))
+
+        told, lacking = planned(), planned(refused_part)
+
+    assert not [text for text in told.unknowns if text.startswith(unknown)]
+    assert [text for text in lacking.unknowns if text.startswith(unknown)], lacking.unknowns
+    faults = [fault for fault in told.faults if fault.code not in answered]
+    assert [*lacking.faults] == faults
+    assert len(faults) + len(answered) == len(told.faults)
 
 
 def test_nothing_is_said_of_what_an_object_makes_in_another_cluster() -> None:

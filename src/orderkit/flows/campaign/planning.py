@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -267,7 +267,9 @@ class Planner:
 
 
 def each(
-    orders: Sequence[SelectedOrder], planner: Planner, on_order: Callable[[int, int], object]
+    orders: Sequence[SelectedOrder],
+    planner: Callable[[SelectedOrder], PlannedOrder],
+    on_order: Callable[[int, int], object],
 ) -> tuple[PlannedOrder, ...]:
     """Plan several orders at once."""
     planned = []
@@ -347,26 +349,36 @@ def drift(
         selected = select(platform, campaign, computer)
         orders = sorted(selected.orders.values(), key=lambda order: order.entry.order)
         planner = planner_of(platform, campaign, computer, Requester(UNKNOWN_PERSON), orders)
-        planned = each(orders, planner, on_order)
-        found += [
-            _with_drift(computer, order, plan) for order, plan in zip(orders, planned, strict=True)
-        ]
+        found += each(orders, partial(_drifted, planner), on_order)
         found += [PlannedOrder(o, "unknown", why=why) for o, why in selected.unknown.items()]
     return tuple(found)
 
 
-def _with_drift(computer: Computer, order: SelectedOrder, plan: PlannedOrder) -> PlannedOrder:
-    """Add what the cluster's XR says: another version, or a pinned revision."""
+def _drifted(planner: Planner, order: SelectedOrder) -> PlannedOrder:
+    """Say how an order differs: in files, in its version, or by a revision that it is pinned to."""
+    plan, wanted = planner(order), planner.computer.kit.kind.api_version
     effects = list(plan.effects)
-    version = str(order.xr.get("apiVersion") or "")
-    if version != computer.kit.kind.api_version:
-        effects.append(f"XR is {version}, the kit's is {computer.kit.kind.api_version}")
+    # what follows the skeleton has its version
+    version = _version_in_git(planner, order) if effects else wanted
+    if version != wanted:
+        effects.append(f"XR is {version}, the kit's is {wanted}")
     steering = dig(order.xr, "spec", "crossplane", default={})
     revision = dig(steering, "compositionRevisionRef", "name", default="")
     if steering.get("compositionUpdatePolicy") == "Manual" and revision:
         effects.append(f"pinned to Composition revision {revision}")
     verdict: Verdict = "direct" if effects and plan.verdict == "same" else plan.verdict
     return replace(plan, effects=tuple(effects), verdict=verdict)
+
+
+def _version_in_git(planner: Planner, order: SelectedOrder) -> str:
+    """Return the version of an order's XR as people see it: the cluster converts to any."""
+    platform, kit = planner.platform, planner.computer.kit
+    with suppress(OrderkitError):  # the plan says why it cannot be read
+        live = living(platform, kit, order.entry, planner.snapshot)
+        head = platform.forge.head(live.repository)
+        if head is not None:
+            return str(read_xr(platform, live, head).xr["apiVersion"])
+    return kit.kind.api_version
 
 
 def _nameless(order: SelectedOrder, text: str) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from compositions.composition_choice import NAME_LABEL, number_of
-from ground.errors import InvalidInputError, NotFoundError, RefusedError
+from ground.errors import NotFoundError, RefusedError
 from ground.names import CommitSha
 from ground.objects.kube_objects import COMPOSITION_REVISION, Manifest, dig, metadata
 from ground.objects.values import with_value
@@ -217,15 +217,7 @@ def _old_enough(
 
 
 def _made(revision: Manifest) -> datetime:
-    text = str(metadata(revision).get("creationTimestamp") or "")
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        name = metadata(revision).get("name")
-        hint = "look at its metadata.creationTimestamp"
-        raise InvalidInputError(
-            f"CompositionRevision {name}", text, str(error), hint=hint
-        ) from error
+    return datetime.fromisoformat(str(metadata(revision)["creationTimestamp"]))
 
 
 def _notes(composition: str, revisions: list[Manifest]) -> tuple[str, ...]:

@@ -300,12 +300,6 @@ class WaveFacts:
             commit = pull.merge_commit or pull.head_commit
             self.know(entry, Worked(OrderPhase.MADE, commit=commit, pull=worked.pull))
 
-    def forget(self, orders: Iterable[str]) -> None:
-        """Forget what failed, so that it is tried again."""
-        for order in orders:
-            self._worked.pop(order, None)
-            self._made.pop(order, None)
-
 
 def _is_unwell(state: OrderState) -> bool:
     return not state.ready and state.phase in ("Failing", "Attention")

@@ -67,6 +67,7 @@ from orderkit.flows.order.live_order import (
     check_delivers,
     check_name,
     find_commit,
+    main_head,
     read_xr,
 )
 from orderkit.flows.order.order_history import last_change_of
@@ -172,19 +173,8 @@ class ChangeEditor:
     # --- reading
 
     def head(self) -> CommitSha:
-        """
-        Return the head of main.
-
-        Raises:
-            RefusedError: The repository is empty.
-        """
-        commit = self.platform.forge.head(self.live.repository)
-        if commit is None:
-            raise RefusedError(
-                f"{self.live.repository} has no commit: nothing to change",
-                hint="orderkit status ORDER says how the order is repaired",
-            )
-        return commit
+        """Return the head of main; raises like `main_head`."""
+        return main_head(self.platform, self.live.repository)
 
     def read(self, commit: CommitSha) -> XrFile:
         """Read the XR at a commit; raises like `read_xr`, `check_name` and `check_delivers`."""

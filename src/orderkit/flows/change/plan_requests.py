@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ground.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError
 from ground.names import CommitSha
 from ground.objects.kube_objects import Manifest
 from orderkit.core.plan import Plan
@@ -13,7 +13,7 @@ from orderkit.flows.change.applying import FormEntry, form_request
 from orderkit.flows.change.edit_draft import ChangeEditor
 from orderkit.flows.change.request import ChangeRequest, tidied
 from orderkit.flows.order.approvals import Asking, foreseen, needs_of_step
-from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, main_head, read_xr
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
 from orderkit.flows.plan.pull_requests import check_same, within_limits
 from orderkit.flows.platform import Platform
@@ -55,10 +55,7 @@ def plan_xr(platform: Platform, order: str, new: Manifest, *, basis: Basis = USU
         RefusedError: It is another object than the order's XR.
     """
     live = find_living(platform, order)
-    head = platform.forge.head(live.repository)
-    if head is None:
-        raise RefusedError(f"{live.repository} has no commit: nothing to compare with")
-    old = read_xr(platform, live, head).xr
+    old = read_xr(platform, live, main_head(platform, live.repository)).xr
     check_same(live, old, new)
     return within_limits(platform, live, old, plan_order(platform, live, old, new, basis=basis))
 

@@ -34,7 +34,7 @@ from orderkit.flows.order.agreements import (
 )
 from orderkit.flows.order.approvals import Asking, may_need_approval, needs_of_step
 from orderkit.flows.order.commit_judging import CommitJudge, whole_history
-from orderkit.flows.order.live_order import LiveOrder, XrFile, read_xr
+from orderkit.flows.order.live_order import LiveOrder, XrFile, main_head, read_xr
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import (
     PROOF_TRAILER,
@@ -174,10 +174,7 @@ class Judgement:
         asking = Asking(requester, newest.trailers.get(PROOF_TRAILER, ""))
         if self.merged is not None:
             return needs_of_step(platform, live, read_xr(platform, live, self.merged).xr, asking)
-        head = platform.forge.head(live.repository)
-        if head is None:
-            hint = f"orderkit repair {live.entry.order}"
-            raise RefusedError(f"{live.repository} has no branch {MAIN}", hint=hint)
+        head = main_head(platform, live.repository)
         main, theirs = read_xr(platform, live, head), read_xr(platform, live, self.pull.head_commit)
         needs: list[Need] = []
         for base in self._merge_bases(commits):

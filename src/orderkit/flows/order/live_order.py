@@ -243,6 +243,19 @@ def _record(platform: Platform, entry: OrderEntry) -> OrderFile:
     return order_file.parse(revision.data, name=f"{entry.repository}/{order_file.PATH}")
 
 
+def main_head(platform: Platform, repo: RepoId) -> CommitSha:
+    """
+    Return the head of an order's ``main``.
+
+    Raises:
+        RefusedError: Somebody removed or renamed it just now.
+    """
+    head = platform.forge.head(repo)
+    if head is None:
+        raise RefusedError(f"{repo} has no branch {MAIN}", hint=f"orderkit repair {repo.name}")
+    return head
+
+
 def read_xr(platform: Platform, live: LiveOrder, commit: CommitSha) -> XrFile:
     """
     Find the order's XR in a commit.

@@ -60,6 +60,7 @@ from orderkit.flows.order.live_order import (
     delivered_xr,
     find_living,
     hook_refusals,
+    main_head,
     read_xr,
 )
 from orderkit.flows.plan.order_plan import USUAL, Basis, plan_order
@@ -353,9 +354,7 @@ class _Pull:
 
     def _planned(self) -> PullPlan:
         live = self.live or find_living(self.platform, self.order)
-        main = self.platform.forge.head(live.repository, MAIN)
-        if main is None:
-            raise RefusedError(f"{live.repository} has no branch {MAIN}")
+        main = main_head(self.platform, live.repository)
         start = self._split(live, main)
         old, new = self._read(live, main), self._read(live, self.pull.head_commit)
         split = old if start == main else self._read(live, start)

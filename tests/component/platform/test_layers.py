@@ -170,3 +170,56 @@ def test_what_an_application_waits_for_says_why_it_is_not_ready(
     assert found is not None
     assert "is applying" not in found.reason
     assert found.reason.endswith(told) if told else not found.reason.endswith(": ")
+
+
+SYNCED = {"status": "Synced", "revision": "c" * 40}
+SICK = {"health": {"status": "Degraded", "message": "no Pods"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"sync": SYNCED, **SICK}, ": Degraded: no Pods"),
+        ({"sync": SYNCED, "health": {"status": "Degraded"}}, ": Degraded"),
+        (
+            {
+                "sync": {"status": "Unknown"},
+                "conditions": [{"type": "ComparisonError", "message": "no such path"}],
+                **SICK,
+            },
+            "no such path",
+        ),
+    ],
+    ids=["not healthy", "without a message", "not delivered"],
+)
+def test_what_an_application_of_applications_waits_for_says_why_it_is_not_ready(
+    quiet: Platform, status: dict[str, Any], told: str
+) -> None:
+    put(quiet, "d", status=status)
+    application = json.loads((RECORDED / "waiting-wave.json").read_text())
+    operation = application["status"]["operationState"]
+    operation["message"] = "waiting for healthy state of argoproj.io/Application/d"
+    kind = {"group": APPLICATION.group, "kind": APPLICATION.kind, "version": APPLICATION.version}
+    operation["syncResult"]["resources"][0] |= {**kind, "namespace": ARGOCD_NAMESPACE}
+
+    found = obstacle(quiet.cluster, application)
+
+    assert found is not None
+    assert found.reason.endswith(told)
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_an_operation_that_retries_an_older_commit_is_ended_for_the_newer_one(
+    quiet: Platform, retries: int
+) -> None:
+    older = ended("0" * 40, "Running")
+    older["operationState"]["operation"] |= {"initiatedBy": {"automated": True}}
+    older["operationState"] |= {"retryCount": retries}
+    put(quiet, LAYER, status=older)
+
+    with pytest.raises(IncompleteError):
+        await_layer(quiet, LAYER, head(quiet), timeout_s=0.1)
+
+    layer = quiet.cluster.get(ObjectKey(APPLICATION, LAYER, ARGOCD_NAMESPACE))
+    assert layer is not None
+    assert layer["status"]["operationState"]["phase"] == ("Terminating" if retries else "Running")

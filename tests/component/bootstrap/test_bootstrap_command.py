@@ -106,6 +106,18 @@ def test_a_team_of_an_earlier_release_gets_its_webhook(site: Bare, orderkit: Com
     remove_team(site.platform, "older", requester="user:default/test")
 
 
+def test_the_last_team_stays(site: Bare, orderkit: Command) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    before = heads(site)
+
+    refused = orderkit("team", "remove", "ae86")
+
+    assert refused.code == 4
+    assert "team ae86 is the last one: Argo CD does not prune" in refused.err
+    assert "add another team first" in refused.err
+    assert heads(site) == before
+
+
 def test_every_template_is_a_location_of_the_portal(site: Bare, orderkit: Command) -> None:
     orderkit("bootstrap", "--no-probe")
 

@@ -13,11 +13,14 @@ import pytest
 import requests
 from agentsite import TEAM, Provider, agents_platform, spend
 from commands import Command, Done, in_process
+from consolebrowser import Browser
 
 from ground.names import RepoId
 from ground.objects.kube_objects import Kind, ObjectKey, dig
+from orderkit.cli.connecting import token
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 from yamlfiles.manifests import parse_manifests
 
@@ -85,6 +88,20 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert done.code == 2
     assert case.told in done.err
     assert site.platform.forge.repo(RepoId(TEAM, "datasetagent-bad-bot")) is None
+
+
+def test_a_form_with_a_text_for_a_number_is_shown_again_and_orders_nothing(site: Running) -> None:
+    lead = Requester("user:default/lead", "a one-time link", frozenset({f"group:default/{TEAM}"}))
+    browser = Browser(site.settings.service.url)
+    browser.sign_in(token(site.settings.service), lead)
+    form = browser.get("/kits/datasetagent").form("/kits/datasetagent")
+
+    shown = browser.submit(form, "order", **{"v.agent_name": "text-bot", "v.budget_usd": "much"})
+
+    assert shown.status == 400
+    assert "is not a number" in shown.page.text
+    assert "v.budget_usd" in {name for name, _ in shown.form("/kits/datasetagent").fields}
+    assert site.platform.forge.repo(RepoId(TEAM, "datasetagent-text-bot")) is None
 
 
 def test_an_awkward_description_reaches_the_cluster_word_for_word(

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 from bays import Bay, new_bay
+from rivals import Rival
 
 from ground.objects.kube_objects import CONFIG_MAP, ObjectKey
 from orderkit.cli.connecting import SECRET_HEADER, service_options, token
@@ -457,6 +458,27 @@ def test_what_an_end_would_leave_of_an_order_that_cannot_be_read_is_unknown(
 
     assert status == 200, preview
     assert "no .orderkit/order.yaml" in preview["unread"]
+
+
+def test_an_end_that_a_bug_stops_is_told_logged_and_can_be_repeated(
+    ask: Asking, site: Running, bay: Bay, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, body = f"/v1/orders/{bay.order}/end", {"confirm": bay.order}
+    forge: Any = Rival(site.platform.forge, "archive", lambda: 1 / 0)
+    options = service_options(site.settings, audit=None)
+    service = service_app(replace(site.platform, forge=forge), options)
+    server = HttpServer(service, bind("service", 0))
+    broken = Asking(server.url, ask.secret)
+    server.start()
+    status, refused = broken("POST", path, body)
+    told = broken("GET", path)[1]
+    server.stop()
+
+    assert (status, refused["error"]["message"]) == (500, "this is a bug in Orderkit")
+    assert (told["state"], told["reason"]) == ("stopped", "division by zero")
+    assert f"the end of {bay.order}" in caplog.messages
+    assert ask("POST", path, body)[0] in {200, 202}
+    assert ended(ask, bay)["state"] == "ended"
 
 
 class CutError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from platformsettings import settings_with
 from ground.shapes import changed
 from orderkit.cli.connecting import connect, service_options, token
 from orderkit.core.platform.service_access import AccessSettings, SignInSettings
+from orderkit.ports.forge import Forge
 from orderkit.ports.requesters import Requester
 from orderkit.web.service import service_app
 from orderkit.web.serving import HttpServer, bind
@@ -51,8 +52,15 @@ class Site:
 
 
 @contextmanager
-def serving(site: Site, *, portal_url: str = "", **access: Any) -> Iterator[str]:
-    """Serve the console once more, as off the loopback: the server admits every host's pages."""
+def serving(
+    site: Site, *, portal_url: str = "", forge: Forge | None = None, **access: Any
+) -> Iterator[str]:
+    """
+    Serve the console once more, as off the loopback: the server admits every host's pages.
+
+    Args:
+        forge: What it reads instead of the platform's own forge.
+    """
     settings = site.running.settings
     sock = bind("service", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -63,7 +71,9 @@ def serving(site: Site, *, portal_url: str = "", **access: Any) -> Iterator[str]
         service__access=changed(settings.service.access, **access),
     )
     options = service_options(settings, audit=None, links=True)
-    server = HttpServer(service_app(connect(settings), options), sock, hosts=None)
+    platform = connect(settings)
+    platform = replace(platform, forge=forge or platform.forge)
+    server = HttpServer(service_app(platform, options), sock, hosts=None)
     server.start()
     try:
         yield url

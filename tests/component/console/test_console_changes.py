@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
 import pytest
+import yaml
 from bays import EVE, XR, Bay, ask, set_
 from consolebrowser import Answer, Browser
+from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from forgehands import client_at
+from tests.component.console.conftest import LEAD, Site, serving
 
 from orderkit.core.order.change import FieldEdit
+from orderkit.core.portal.profile import NATURAL_FILE
 from orderkit.flows.order.expiry_note import note_expiry
-from orderkit.ports.forge import REQUESTER_TRAILER
+from orderkit.ports.forge import REQUESTER_TRAILER, FileChange, Operation
+
+KIT = PurePosixPath("templates/garage/kit.yaml")
 
 
 def change_form(browser: Browser, bay: Bay, change: str) -> Answer:
@@ -140,6 +152,30 @@ def test_a_change_that_wants_a_review_is_proposed_with_its_plan(lead: Browser, b
     assert "is not merged" in refused.page.text
 
 
+def test_a_proposal_whose_reviews_cannot_be_read_says_so_and_offers_no_merge(
+    site: Site, bay: Bay
+) -> None:
+    ask(bay, set_("colour", "red"))
+    settings, signatures = site.running.settings, bay.platform.signatures
+    hidden = Decision(Fault.REFUSE_BEFORE, Falsehood(403, b'{"message": "token lacks a scope"}'))
+    plan = Listed([hidden], lambda _, path: path.partition("?")[0].endswith("/pulls/1/reviews"))
+
+    with (
+        open_proxy(settings.forge.url) as proxy,
+        client_at(proxy.url, settings.forge, signatures, read_timeout_s=60) as forge,
+        serving(site, forge=forge) as url,
+    ):
+        proxy.plan = plan
+        browser = Browser(url)
+        browser.sign_in(site.secret, LEAD)
+        shown = browser.get(f"/orders/{bay.order}/pulls/1")
+
+    assert shown.status == 200
+    assert "It cannot be merged yet" in shown.page.text
+    assert "It cannot be merged yet no right: read the reviews of " in shown.page.text
+    assert "/merge" not in "".join(form.action for form in shown.forms)
+
+
 def test_a_commit_shows_its_plan_and_is_taken_back(lead: Browser, bay: Bay) -> None:
     ask(bay, set_("stage", "stage2"))
     commit = lead.get(f"/orders/{bay.order}/history/{bay.head}")
@@ -164,6 +200,48 @@ def test_a_commit_whose_plan_cannot_be_made_says_why(lead: Browser, bay: Bay) ->
 
     assert shown.status == 200
     assert "No plan: " in shown.page.text
+
+
+@contextmanager
+def published(site: Site, path: PurePosixPath, text: str | None) -> Iterator[None]:
+    """Let the pack have another text at a path, or none."""
+    platform = site.running.platform
+    before = platform.forge.read(platform.pack_repo, path, "main")
+    assert before is not None
+    for data in (text.encode() if text is not None else None, before.data):
+        now = platform.forge.read(platform.pack_repo, path, "main")
+        change = FileChange(path, data, now.sha if now else None)
+        name = f"publish-{secrets.token_hex(4)}"
+        platform.forge.write(platform.pack_repo, [change], Operation(name, "user:default/x", name))
+        if data != before.data:
+            yield
+
+
+def test_an_order_whose_fields_never_change_offers_no_form(
+    lead: Browser, quiet_bay: Bay, site: Site
+) -> None:
+    platform = site.running.platform
+    kit = platform.forge.read(platform.pack_repo, KIT, "main")
+    assert kit is not None
+    found = yaml.safe_load(kit.text)
+    for change in found["spec"]["changes"]:
+        change["direction"] = "never"
+
+    with published(site, KIT, yaml.safe_dump(found, sort_keys=False)):
+        shown = lead.get(action(quiet_bay))
+
+    assert shown.status == 200
+    assert "Its kit offers no change of a live order" in shown.page.text
+    assert action(quiet_bay) not in [form.action for form in shown.forms]
+
+
+def test_a_kit_without_a_template_cannot_be_ordered(engineer: Browser, site: Site) -> None:
+    paths = [KIT.with_name(name) for name in ("template.yaml", NATURAL_FILE)]
+    with published(site, paths[0], None), published(site, paths[1], None):
+        refused = engineer.get("/kits/garage")
+
+    assert refused.status == 400
+    assert "templates/garage/template.yaml is missing in pack" in refused.page.text
 
 
 @pytest.mark.parametrize("number", ["abc", "1" * 10])

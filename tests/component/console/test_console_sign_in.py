@@ -181,6 +181,19 @@ def test_a_session_ends_when_it_is_over_or_signed_out(site: Site) -> None:
     assert copy.get("/").page.h1 == "Sign in"
 
 
+def test_many_later_sign_outs_bring_no_session_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_REVOKED_MAX", 3)
+    ours = Sessions("s", session_s=60)
+    cookies = [ours.cookie(LEAD) for _ in range(5)]
+
+    for cookie in cookies:
+        ours.end(ours.session(cookie))
+
+    for cookie in cookies:
+        with pytest.raises(UnprovedError, match="is over"):
+            ours.session(cookie)
+
+
 def test_a_person_of_very_many_groups_is_told_what_to_do() -> None:
     groups = frozenset(f"group:default/{number * 7919 % 10**9:09}-x" for number in range(2000))
 
@@ -301,6 +314,17 @@ def test_a_session_may_follow_the_stream_of_its_teams_and_nobody_else_may(
     assert events(lead)[0] == 200
     assert events(lead)[1].startswith("id: ")
     assert events(site.browser())[0] == 401
+
+
+def test_a_browser_whose_session_is_over_opens_the_forms_that_are_open_to_all(
+    site: Site, quiet_bay: Bay
+) -> None:
+    browser = site.browser(LEAD)
+    browser.take_cookies(dict.fromkeys(browser.cookies, "over"))
+
+    answer = browser.get(f"/v1/orders/{quiet_bay.order}/changes/stage/form", allow_redirects=False)
+
+    assert answer.status == 302, answer.text
 
 
 def test_a_session_opens_the_forms_of_a_private_order(site: Site, bay: Bay) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import PurePosixPath
+from urllib.parse import parse_qs, urlsplit
 
+import requests
 from commands import Command
 from tests.component.leases.conftest import Leases, entry_of
 
@@ -18,6 +21,7 @@ from orderkit.flows.order.viewing import Viewer, view
 from orderkit.flows.platform import Platform, ledger_snapshot
 from orderkit.ports.forge import FileChange, Operation
 from orderkit.ports.requesters import Requester
+from orderkit_standins.serve_platform import Running
 from yamlfiles import yaml11
 
 XR = PurePosixPath("manifests/xgarage.yaml")
@@ -48,6 +52,21 @@ def test_a_new_order_has_an_expiry_in_ledger_file_list_and_status(
     assert orderkit("status", order, "--json").json["expires"] == at
     assert f"expires at {at}, in 2d 23h, and then ends" in orderkit("lease", order).out
     assert orderkit("status", order, "--check").code == 0
+
+
+def test_the_link_to_extend_a_lease_opens_its_form_for_that_order(
+    running_platform: Running, order: str
+) -> None:
+    url = f"{running_platform.settings.service.url}/v1/orders/{order}/changes/lease/form"
+
+    with requests.get(url, timeout=30, allow_redirects=False) as answer:
+        place = urlsplit(answer.headers["Location"])
+
+    assert answer.status_code == 302
+    assert place.path == "/create/templates/default/garage.lease"
+    assert parse_qs(place.query) == {
+        "formData": [json.dumps({"order_ref": f"component:default/{order}"}, separators=(",", ":"))]
+    }
 
 
 def test_ordering_again_grants_nothing_anew(

@@ -12,6 +12,7 @@ import pytest
 import requests
 from bays import new_bay
 from commands import Command
+from consolebrowser import Browser
 from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
 from forgehands import client_at
 from forgeusers import ForgeUser, embedded_admin, new_user
@@ -388,6 +389,11 @@ def test_a_push_past_orderkit_above_the_limit_is_reported(
         timeout_s=90,
         goal="the sum of the team",
     )
+    browser = Browser(platform.settings.service.url)
+    engineer = Requester("user:default/ryosuke", "a one-time link", everywhere=True)
+    browser.sign_in(token(platform.settings.service), engineer)
+    page = browser.get(f"/teams/{team}").page.text
+    assert f"cost at most 100.00 EUR a month; now 110.10 EUR; {excess}" in page
     assert orderkit("team", "change", team, "--no-limit", "cost").code == 0
 
 

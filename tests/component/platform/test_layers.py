@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rivals import Rival
 
 from ground.errors import IncompleteError, RefusedError
 from ground.names import CommitSha
@@ -170,3 +171,62 @@ def test_what_an_application_waits_for_says_why_it_is_not_ready(
     assert found is not None
     assert "is applying" not in found.reason
     assert found.reason.endswith(told) if told else not found.reason.endswith(": ")
+
+
+SYNCED = {"status": "Synced", "revision": "c" * 40}
+SICK = {"health": {"status": "Degraded", "message": "no Pods"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"sync": SYNCED, **SICK}, ": Degraded: no Pods"),
+        ({"sync": SYNCED, "health": {"status": "Degraded"}}, ": Degraded"),
+        (
+            {
+                "sync": {"status": "Unknown"},
+                "conditions": [{"type": "ComparisonError", "message": "no such path"}],
+                **SICK,
+            },
+            "no such path",
+        ),
+    ],
+    ids=["not healthy", "without a message", "not delivered"],
+)
+def test_what_an_application_of_applications_waits_for_says_why_it_is_not_ready(
+    quiet: Platform, status: dict[str, Any], told: str
+) -> None:
+    put(quiet, "d", status=status)
+    application = json.loads((RECORDED / "waiting-wave.json").read_text())
+    operation = application["status"]["operationState"]
+    operation["message"] = "waiting for healthy state of argoproj.io/Application/d"
+    kind = {"group": APPLICATION.group, "kind": APPLICATION.kind, "version": APPLICATION.version}
+    operation["syncResult"]["resources"][0] |= {**kind, "namespace": ARGOCD_NAMESPACE}
+
+    found = obstacle(quiet.cluster, application)
+
+    assert found is not None
+    assert found.reason.endswith(told)
+
+
+def test_an_operation_that_begins_to_retry_an_older_commit_is_ended_for_the_newer_one(
+    quiet: Platform,
+) -> None:
+    key, older = ObjectKey(APPLICATION, LAYER, ARGOCD_NAMESPACE), ended("0" * 40, "Running")
+    older["operationState"]["operation"] |= {"initiatedBy": {"automated": True}}
+    put(quiet, LAYER, status=older)
+    retried = {"status": {"operationState": {"retryCount": 1}}}
+    nudged: Any = Rival(
+        quiet.cluster,
+        "patch",
+        lambda: quiet.cluster.patch(key, retried, owner="test"),
+        when="after",
+    )
+
+    with pytest.raises(IncompleteError):
+        await_layer(replace(quiet, cluster=nudged), LAYER, head(quiet), timeout_s=0.5)
+
+    layer = quiet.cluster.get(key)
+    assert nudged.has_acted
+    assert layer is not None
+    assert layer["status"]["operationState"]["phase"] == "Terminating"

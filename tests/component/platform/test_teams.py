@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from bays import new_bay
 from commands import Command
+from forgeusers import embedded_admin, new_user
 
 from ground.errors import OrderkitError
 from ground.names import OrderId, RepoId, TeamName
@@ -17,7 +18,7 @@ from orderkit.flows.order.registering import Registration, register
 from orderkit.flows.platform import ledger_snapshot, read_text, write_ledger
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.forge import FileChange, Forge, Operation
 from orderkit_standins.serve_platform import Running
 
 
@@ -197,20 +198,30 @@ def test_adding_a_team_again_leaves_an_unreadable_order_as_it_is(
 def test_a_team_with_orders_stays_and_without_goes_whole(
     orderkit: Command, platform: Running, team: str
 ) -> None:
+    forge, repo = platform.platform.forge, RepoId(team, f"garage-{team}")
+    member = new_user(embedded_admin(forge.base_url, platform.embedded.state.folder)).login
+    assert orderkit("team", "change", team, "--member", member).code == 0
     assert orderkit("order", "garage", f"team_name={team}", "stage=stage1").code == 0
     refused = orderkit("team", "remove", team)
     assert refused.code == 4
     assert f"garage-{team}" in refused.err
     assert orderkit("destroy", "--yes", f"garage-{team}").code == 0
+    assert right_of(forge, repo, member) == "write"
 
     assert orderkit("team", "remove", team).code == 0
 
+    assert right_of(forge, repo, member) == "read", "of its ended order"
     assert team not in orderkit("team", "list").out.split()
     assert platform.platform.cluster.get(project(team)) is None
     assert "was removed already" in orderkit("team", "remove", team).out
     assert orderkit("team", "show", team).code == 1
     assert orderkit("team", "add", team).code == 0
-    assert platform.platform.forge.has_org(team)
+    assert forge.has_org(team)
+
+
+def right_of(forge: Forge, repo: RepoId, login: str) -> str:
+    found = forge.user_with_right(repo, login)
+    return found[1] if found else ""
 
 
 def test_a_team_that_never_was_cannot_be_removed(orderkit: Command) -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 import requests
 from commands import Command
+from consolebrowser import Browser
 from countedforge import CountedForge
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
@@ -23,6 +24,7 @@ from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
 from orderkit.ports.forge import FileChange, Forge, Operation
+from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
 ATTENTION = """\
@@ -156,6 +158,23 @@ def test_a_secret_is_revealed_on_request_and_shown_nowhere_else(
         rows = found.get("orders", [found])
         (row,) = [row for row in rows if row["order"] == loud]
         assert [o["value"] for o in row["outputs"] if o["secret"]] == [None, None]
+
+
+def test_the_console_reveals_a_secret_to_a_member_of_the_team(
+    platform: Running, loud: str, team: str
+) -> None:
+    put_secret(platform, team, owned=True)
+    member = Requester("user:default/lead", "a one-time link", frozenset({f"group:default/{team}"}))
+    browser = Browser(platform.settings.service.url)
+    browser.sign_in(token(platform.settings.service), member)
+    shown = browser.get(f"/orders/{loud}")
+    (form,) = (form for form in shown.forms if ("output", "password") in form.buttons)
+
+    revealed = browser.submit(form, "password")
+
+    assert PASSWORD not in shown.text
+    assert revealed.status == 200
+    assert f"password {PASSWORD}" in revealed.page.text
 
 
 @pytest.mark.parametrize("owner", ["nobody", "somebody else of the part's name"])

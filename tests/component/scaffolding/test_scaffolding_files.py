@@ -13,8 +13,14 @@ from templates import step, template
 from ground.errors import InvalidInputError, NotFoundError, OrderkitError, RefusedError
 from ground.names import RepoId
 from orderkit.flows.template import scaffolder
-from orderkit.flows.template.actions.action_context import ActionContext, ForgeFolder, source_of
+from orderkit.flows.template.actions.action_context import (
+    FETCHED_FILES_MAX,
+    ActionContext,
+    ForgeFolder,
+    source_of,
+)
 from softwaretemplates.render import LimitError, RenderError, SkeletonFile
+from yamlfiles.manifests import ManifestError
 
 EXECUTABLE = 0o100755
 FILES: dict[str, bytes | SkeletonFile] = {
@@ -159,6 +165,17 @@ def test_modes_survive_fetching_from_the_forge(world: Any, tmp_path: Path) -> No
     }
 
 
+def test_no_more_files_are_fetched_than_a_step_may(world: Any, tmp_path: Path) -> None:
+    def make(folder: Path) -> None:
+        for number in range(FETCHED_FILES_MAX + 1):
+            (folder / str(number)).touch()
+
+    url = pushed(world, tmp_path, make)
+
+    with pytest.raises(LimitError, match="kit: has 5001 files; at most 5000 are fetched"):
+        world.run(template(step("a", "fetch:plain", url=url)), {})
+
+
 def test_a_link_on_the_forge_is_refused_not_dropped(world: Any, tmp_path: Path) -> None:
     url = pushed(world, tmp_path, lambda folder: (folder / "link").symlink_to("/etc/passwd"))
 
@@ -192,6 +209,7 @@ def rename(source: str, target: str, **more: Any) -> dict[str, Any]:
     return step("r", "fs:rename", files=[{"from": source, "to": target, **more}])
 
 
+NO_API = {"kind": "ConfigMap", "metadata": {"name": "x"}}
 BAD = [
     Bad(
         "the mode would be lost",
@@ -307,6 +325,20 @@ BAD = [
         (step("w", "catalog:write", entity={"metadata": {"description": "a \nb"}}),),
         RefusedError,
         "several lines",
+    ),
+    Bad(
+        "an object of no API version",
+        (
+            step(
+                "k",
+                "cnoe:kubernetes:apply",
+                namespaced=False,
+                clusterName="local",
+                manifestObject=NO_API,
+            ),
+        ),
+        ManifestError,
+        "manifestObject: not a Kubernetes object: apiVersion or kind is missing",
     ),
     Bad(
         "a document that is not YAML",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
+from faultproxy import Decision, Falsehood, Fault, Listed, Plan, open_proxy
+from rivals import Rival
 from tests.conformance.forge.conftest import Target, embedded_target
 from tests.conformance.forge.faces import (
     GITHUB,
@@ -23,6 +26,7 @@ from ground.errors import ConflictError, InvalidInputError, OrderkitError, Refus
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APP_PROJECT, APPLICATION, ObjectKey
 from orderkit.adapters.backstage import BackstageCatalog, BackstagePortal
+from orderkit.adapters.github import GitHubForge
 from orderkit.adapters.processes.confined_rendering import judge_confined
 from orderkit.core.order import order_file
 from orderkit.flows.order.template_services import publish, publish_files
@@ -93,6 +97,16 @@ class Side:
         changes = [FileChange(PurePosixPath(path), data, None) for path, data in files.items()]
         operation = Operation(f"t-{secrets.token_hex(6)}", "user:default/t", "test")
         return self.forge.write(repo, changes, operation, branch=branch).commit
+
+    @contextmanager
+    def through(self, plan: Plan) -> Iterator[Side]:
+        """Return the GitHub as a client sees it through a proxy that follows a plan."""
+        with (
+            open_proxy(self.target.url) as proxy,
+            GitHubForge(proxy.url, token=self.target.token) as forge,
+        ):
+            proxy.plan = plan
+            yield replace(self, forge=forge, target=replace(self.target, url=proxy.url))
 
     def run(
         self,
@@ -277,6 +291,26 @@ def test_what_cannot_be_published_is_refused_by_its_field(
     assert side.forge.repo(repo) is None
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"repoUrl": "HOST?owner=elsewhere/team&repo=b"}, "is outside of this platform's group"),
+        ({"sourcePath": False}, "sourcePath: False would make an empty project"),
+    ],
+)
+def test_what_gitlab_alone_can_be_asked_for_is_refused(
+    gitlab: Side, given: Mapping[str, Any], message: str
+) -> None:
+    repo = gitlab.repo()
+    wanted = {"repoUrl": gitlab.url(repo.name), **given}
+    wanted["repoUrl"] = wanted["repoUrl"].replace("HOST", gitlab.host)
+
+    with pytest.raises(InvalidInputError, match=message):
+        gitlab.run(("publish:gitlab", wanted))
+
+    assert gitlab.forge.repo(repo) is None
+
+
 def test_the_action_of_another_forge_is_refused(side: Side) -> None:
     other, title = ("gitlab", "GitHub") if side.kind == "github" else ("github", "GitLab")
 
@@ -309,6 +343,31 @@ def test_the_branch_is_protected_as_backstage_protects_it(github: Side) -> None:
     unprotected = {"repoUrl": github.url(open_repo.name), "protectDefaultBranch": False}
     github.run(("publish:github", unprotected))
     github.write(open_repo, {"pushed.txt": b"x"})
+
+
+def test_what_changes_nothing_here_is_said(side: Side) -> None:
+    given = {"repoVisibility": "internal", "topics": ["shop"]}
+
+    done = side.run((f"publish:{side.kind}", {"repoUrl": side.url(side.repo().name), **given}))
+
+    assert "not used: topics" in done.log
+    assert "repoVisibility: internal is made private" in done.log
+
+
+def test_a_plan_that_protects_no_branch_is_told_and_the_files_are_published(github: Side) -> None:
+    """The answer is a free plan's, about a private repository."""
+    message = b'{"message": "Upgrade to GitHub Pro or make this repository public"}'
+    free_plan = Decision(Fault.REFUSE_BEFORE, Falsehood(403, message))
+    plan = Listed([free_plan], lambda _, path: path.endswith("/branches/main/protection"))
+    repo = github.repo()
+
+    with github.through(plan) as limited:
+        given = {"repoUrl": limited.url(repo.name)}
+        done = limited.run(("publish:github", given))
+
+    assert done.outputs["s1"]["commitHash"] == github.forge.head(repo)
+    (line,) = (line for line in done.log if line.startswith("main is not protected: "))
+    assert "Upgrade to GitHub Pro" in line
 
 
 PULL: dict[str, dict[str, Any]] = {
@@ -396,6 +455,20 @@ def test_files_are_deleted_by_a_proposal(github: Side) -> None:
 
     (pull,) = github.forge.pulls(repo)
     assert PurePosixPath("old.txt") not in github.forge.tree(repo, pull.head_commit)
+
+
+def test_a_proposal_of_no_file_is_refused(gitlab: Side) -> None:
+    repo = gitlab.seeded()
+
+    with pytest.raises(InvalidInputError, match="commitAction: 'skip' would propose no file"):
+        gitlab.run(_proposal(gitlab, repo, commitAction="skip"))
+
+    assert gitlab.forge.head(repo, "change") is None
+
+
+def test_a_proposal_to_a_repository_that_is_not_there_is_refused(side: Side) -> None:
+    with pytest.raises(InvalidInputError, match="does not exist on the forge, or is hidden"):
+        side.run(_proposal(side, side.repo()))
 
 
 def test_a_file_that_must_be_new_and_is_not_is_a_conflict(gitlab: Side) -> None:
@@ -537,6 +610,19 @@ def test_a_workflow_whose_start_was_cut_off_is_not_started_twice(github: Side) -
     assert len(runs) == before + 1
 
 
+def test_a_run_that_github_shows_later_is_waited_for(github: Side) -> None:
+    none_yet = Falsehood(200, b'{"total_count": 0, "workflow_runs": []}')
+    plan = Listed([Decision(Fault.REFUSE_BEFORE, none_yet)], lambda _, path: "/runs" in path)
+
+    with github.through(plan) as late:
+        repo, step = _workflow(late)
+        done = late.run(step)
+
+    assert not plan.decisions
+    shown = done.outputs["s1"]["workflowRunHtmlUrl"]
+    assert shown.startswith(f"{github.target.url}/{repo}/")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -587,6 +673,27 @@ def test_project_and_application_are_made_once_and_never_replaced(github: Side) 
         with pytest.raises(ConflictError, match="exists in argocd and says something else"):
             github.run(_resources("cart", **given))
     assert [cluster.get(key) for key in keys] == first
+
+
+def test_of_two_who_make_the_same_application_at_once_both_have_it(github: Side) -> None:
+    rival = Rival(github.cluster, "create", lambda: github.run(_resources("both")))
+
+    replace(github, cluster=rival).run(_resources("both"))
+
+    assert rival.has_acted
+    assert github.cluster.get(ObjectKey(APPLICATION, "both", "argocd")) is not None
+
+
+def test_of_two_who_make_different_projects_at_once_the_first_wins(github: Side) -> None:
+    theirs = _resources("race", namespace="theirs")
+    rival = Rival(github.cluster, "create", lambda: github.run(theirs))
+
+    with pytest.raises(ConflictError, match="AppProject race exists in argocd and says something"):
+        replace(github, cluster=rival).run(_resources("race"))
+
+    project = github.cluster.get(ObjectKey(APP_PROJECT, "race", "argocd"))
+    assert project is not None
+    assert project["spec"]["destinations"][0]["namespace"] == "theirs"
 
 
 def test_an_application_in_argo_cd_s_own_namespace_is_refused(github: Side) -> None:

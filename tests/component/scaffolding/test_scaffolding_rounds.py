@@ -83,12 +83,14 @@ def test_after_a_failure_each_runs_only_if_it_asks_for_it(world: Any) -> None:
         log("plain", each=[1]),
         log("asks", each=[1, 2], **{"if": "${{ always() }}"}),
         log("no", each=[1], **{"if": "${{ true }}"}),
+        log("fails", each=[1], **{"if": "${{ always() and 1 | parseRepoUrl }}"}),
     )
 
     with pytest.raises(OrderkitError, match="is not in the workspace"):
         world.run(steps, {})
 
-    assert states(world) == {"fail": "failed", "plain": "skipped", "asks": "done", "no": "skipped"}
+    skipped = dict.fromkeys(("plain", "no", "fails"), "skipped")
+    assert states(world) == {"fail": "failed", "asks": "done", **skipped}
 
 
 def test_the_first_failure_is_the_tasks(world: Any) -> None:

@@ -85,6 +85,16 @@ def test_what_was_made_with_a_secret_is_hidden_as_a_whole(world: Any) -> None:
     assert world.run(steps, {}, secrets=SECRETS).log == ("***", "is *** shown?")
 
 
+def test_what_cannot_be_made_without_the_secret_is_hidden_as_a_whole(world: Any) -> None:
+    host = world.forge.base_url.removeprefix("http://")
+    secrets = {"place": f"{host}?owner=can4ry-team&repo=r"}
+    steps = template(log("a", "${{ (secrets.place | parseRepoUrl).owner }}"))
+
+    done = world.run(steps, {}, secrets=secrets)
+
+    assert done.log == ("***",)
+
+
 class Leak(NamedTuple):
     reason: str
     steps: tuple[dict[str, Any], ...]

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ground.errors import AlreadyOrderedError, InvalidInputError, RemoteError, SeveralProblemsError
+from ground.errors import (
+    AlreadyOrderedError,
+    InvalidInputError,
+    RemoteError,
+    SeveralProblemsError,
+    UsageError,
+)
 from ground.names import RepoId
 from ground.objects.kube_objects import APPLICATION, ObjectKey
+from orderkit.flows.template import scaffolder
 from softwaretemplates.render import RenderError, UndefinedValueError
+from softwaretemplates.template import parse_template
 from yamlfiles.manifests import parse_manifests
 
 if TYPE_CHECKING:
@@ -252,6 +260,24 @@ def test_an_application_is_made_once_and_again(world: Any) -> None:
     ]
     assert "targetRevision" not in first["spec"]["source"]
     assert first["metadata"]["labels"] == {"backstage-name": "demo"}
+
+
+def test_a_step_that_finds_out_that_it_needs_a_platform_says_so() -> None:
+    """Where its files come from is known only while it runs."""
+    text = step("fetch:plain", url="https://forge.example/o/r/src/branch/main/x")
+
+    with pytest.raises(UsageError, match="needs a platform") as refused:
+        scaffolder.run(
+            parse_template(text.encode(), name="template.yaml"),
+            {},
+            files={},
+            services=None,
+            user=scaffolder.User("user:default/tester"),
+            task_id="task-1",
+            on_step=lambda _: None,
+        )
+
+    assert "--platform FILE" in refused.value.hint
 
 
 def test_a_catalog_path_with_a_slash_is_refused_with_the_way_out(world: Any) -> None:

@@ -25,9 +25,13 @@ PACK = (
 CHARTS = Installation(crossplane=CrossplaneSettings(chart_repository="https://charts.example.org"))
 
 
-def published(profile: Profile, **values: str) -> str:
+def pack_files() -> dict[PurePosixPath, bytes]:
     files = {**kit_files(SPEC, KIT), PurePosixPath("pack.yaml"): PACK}
-    files |= generate(files, read_kit("thing", files))
+    return files | generate(files, read_kit("thing", files))
+
+
+def published(profile: Profile, **values: str) -> str:
+    files = pack_files()
     known = PlatformValues("http://127.0.0.1:1", "a" * 40, "registry.local", profile, values)
     return render_pack(files, known)[PurePosixPath("templates/thing/template.yaml")].decode()
 
@@ -50,6 +54,19 @@ def test_a_missing_value_names_kit_field_and_the_way_out() -> None:
 def test_a_value_that_the_guard_refuses_stops_the_publishing() -> None:
     with pytest.raises(InvalidInputError, match="the guard of 'domain' in kit 'thing'"):
         published(Profile.NATURAL, BASE_DOMAIN="example.com")
+
+
+def test_an_xrd_that_the_api_server_refuses_stops_the_publishing() -> None:
+    definition = PurePosixPath("gitops/apis/thing/definition.yaml")
+    files = pack_files()
+    files[definition] = files[definition].replace(b"plural: xthings", b"plural: things")
+    domain = {"BASE_DOMAIN": "apps.example.org"}
+    values = PlatformValues(
+        "http://127.0.0.1:1", "a" * 40, "registry.local", Profile.NATURAL, domain
+    )
+
+    with pytest.raises(InvalidInputError, match=f"^{definition}: 'xthings.example.org' is refused"):
+        render_pack(files, values)
 
 
 def test_a_platform_has_a_value_for_each_built_in_name() -> None:

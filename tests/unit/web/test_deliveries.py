@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from ground.names import RepoId
 from orderkit.adapters.gitea import GiteaForge
 from orderkit.core.platform.webhook_key import GITHUB_PREFIX, HEADER, hook_key, signature
 from orderkit.ports.clock import SystemClock
+from orderkit.ports.forge import FileChange, Operation
+from orderkit.ports.pulls import PullDraft
 from orderkit.ports.requesters import UnprovedError
 from orderkit.web.callers import CallerAccess
 from orderkit.web.metrics import Metrics
@@ -181,6 +184,9 @@ class Model:
     def reread(self) -> None:
         self.asked.append("reread")
 
+    def reread_changes(self) -> None:
+        self.asked.append("reread changes")
+
 
 def served(forge: Any = None, clock: Patient | None = None) -> Service:
     nothing: Any = None
@@ -259,6 +265,42 @@ def test_what_fails_for_a_delivery_is_tried_again_and_counted(
     assert desk.under_way() == (0, 0)
     assert (call.audit_fields["repository"], call.audit_fields["pull"]) == (str(repo), "all")
     assert service.model.asked == [f"look at {repo}"]  # type: ignore[attr-defined]  # ours
+
+
+EDIT = Operation("edit", "user:default/eve", "Edit")
+
+
+@pytest.mark.parametrize("calls", [3, 9])
+def test_a_pull_request_that_cannot_be_planned_has_that_as_its_status(
+    calls: int, forge: OwnForge, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The forge is silent for three tries; then it answers, or is silent further."""
+    repo = RepoId(forge.org("ae86"), "garage-a")
+    head = forge.repo(repo)
+    forge.repo(forge.ledger, {f"apps/{repo.owner}/garage-a.yaml": ""})
+    forge.client.ensure_branch(repo, "edit", head)
+    commit = forge.client.write(
+        repo, [FileChange(PurePosixPath("a"), b"a", None)], EDIT, branch="edit"
+    ).commit
+    pull = forge.client.open_pull(repo, PullDraft("Edit", "", "edit", "main"), EDIT)
+    silent = forge.proxied(Watched(unanswered(calls), f"/pulls/{pull.number}"))
+    service = served(silent)
+    service = replace(service, platform=replace(service.platform, ledger=forge.ledger))
+
+    PullPlans().post(
+        service,
+        delivery(
+            "pull_request",
+            {"action": "opened", "number": pull.number, "repository": {"full_name": str(repo)}},
+        ),
+    )
+    finished()
+
+    told = [(each.state, each.description) for each in forge.client.statuses(repo, commit)]
+    failed = "no plan: the platform failed; it is planned again with the next push"
+    assert 'orderkit_pull_plans_total{state="lost"} 1' in service.metrics.text()
+    assert told == ([("error", failed)] if calls == 3 else [])
+    assert any("its status cannot be set" in message for message in caplog.messages) == (calls == 9)
 
 
 def test_a_delivery_that_changes_no_plan_is_answered_and_forgotten() -> None:

@@ -24,7 +24,7 @@ from orderkit.web.change_handlers import EndedOrderError, get_end_form, post_mer
 from orderkit.web.end_handlers import EndRuns, find_entry
 from orderkit.web.metrics import Metrics
 from orderkit.web.operations import Service, ServiceOptions, ServiceRequest
-from orderkit.web.order_handlers import entry_for, must_propose, order_query
+from orderkit.web.order_handlers import entry_for, must_propose, order_query, post_task
 from orderkit.web.view_handlers import get_statement, get_team
 
 ACCESS = CallerAccess("s", "X")
@@ -61,6 +61,14 @@ FILES = {
     ),
     "data/toyota/garage-kept/tombstone-20261123T055124.yaml": record("garage-kept"),
 }
+
+
+PACK = """\
+apiVersion: orderkit.dev/v1alpha1
+kind: Pack
+metadata: {name: ours}
+spec: {kits: []}
+"""
 
 
 @dataclass
@@ -174,6 +182,24 @@ def test_an_order_is_found_by_those_who_may_know_of_it(
         None if found else "toyota",
         None if living else "toyota",
     )
+
+
+def test_an_agent_runs_no_template_that_orders_nothing(forge: OwnForge, service: Serving) -> None:
+    """Nobody would see a proposal of what it does."""
+    template = """\
+apiVersion: scaffolder.backstage.io/v1beta3
+kind: Template
+metadata: {name: rename}
+spec: {type: service, steps: [{id: say, action: debug:log, input: {message: hello}}]}
+"""
+    forge.repo(forge.pack, {"pack.yaml": PACK, "templates/rename/template.yaml": template})
+    of = replace(service(), platform=forge.platform())
+    body = {"template": "rename", "values": {}, "requester": "user:default/eve", "agent": "bot"}
+
+    with pytest.raises(RefusedError, match="template 'rename' orders no kit, and an agent") as no:
+        post_task(of, call(PORTAL, body))
+
+    assert no.value.hint == "a person types: orderkit run rename"
 
 
 def end(of: Service, order: str) -> dict[str, Any]:

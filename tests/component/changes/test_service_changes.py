@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -363,6 +363,15 @@ def test_a_link_that_is_refused_opens_a_page_with_the_sentence(ask: Asking, bay:
 
     assert (status, "did you mean" in text) == (400, True), text
     assert "This form cannot be opened now" in text
+
+
+@pytest.mark.parametrize(("accept", "asks"), [(BROWSER, None), ({}, "Bearer")])
+def test_a_link_with_a_wrong_token_makes_no_browser_ask_for_a_password(
+    ask: Asking, bay: Bay, accept: Mapping[str, str], asks: str | None
+) -> None:
+    headers = {**accept, "Authorization": "Bearer okt_wrong"}
+    with ask.raw("GET", f"/v1/orders/{bay.order}/end/form", None, headers) as answer:
+        assert (answer.status_code, answer.headers.get("WWW-Authenticate")) == (401, asks)
 
 
 def make_private(site: Running, bay: Bay) -> None:

@@ -203,7 +203,7 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
     pull = forge.open_pull(repo, PullDraft("A topic", "", "topic"), operation)
     proposals = {
         order_id: ledger_pull(platform, f"orderkit/{order_id}-0123456789")
-        for order_id in (name, f"{name}-two")
+        for order_id in (name, f"{name}-two", f"{name}-gone")
     }
 
     comments = PullComments(platform.platform.forge, platform.platform.ledger)
@@ -217,6 +217,12 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
         assert f"https://orders.example.org/orders/{name}" in comment
         assert comments_of(platform, platform.platform.ledger, proposals[name]) == [comment]
     assert comments_of(platform, platform.platform.ledger, proposals[f"{name}-two"]) == []
+
+    gone = OrderRow(f"{name}-gone", team, "garage", "Ready")  # it has no repository any more
+    (event,) = row_events(gone, platform.platform.clock.now())
+    comments.send(message_of(event, address="https://orders.example.org"))
+    (comment,) = comments_of(platform, platform.platform.ledger, proposals[gone.order])
+    assert f"{gone.order} is Ready" in comment
 
 
 def ledger_pull(running: Running, branch: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,17 +89,22 @@ class Desk:
         return read_text(platform.forge, platform.ledger, entry.application_path, "main") or ""
 
 
-@contextmanager
 def published_approval(
     platform: Platform, rules: Sequence[dict[str, Any]], *, bypass: str = "refuse"
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Let the published garage ask for other agreements for a while."""
+    return published_terms(platform, approval={"bypass": bypass, "rules": [*rules]})
+
+
+@contextmanager
+def published_terms(platform: Platform, **spec: Any) -> Iterator[None]:
+    """Let the published garage say something else in its kit.yaml for a while."""
     pack = platform.pack_repo
     path = next(p for p in pack_snapshot(platform).blobs if p.match("garage/kit.yaml"))
     before = platform.forge.read(pack, path, "main")
     assert before is not None
     document = yaml11.load(before.data, name="kit", schema={})
-    document["spec"]["approval"] = {"bypass": bypass, "rules": [*rules]}
+    document["spec"].update(spec)
 
     def publish(data: bytes) -> None:
         file = platform.forge.read(pack, path, "main")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from approvaldesk import Desk, new_desk, person, published_approval
-from bays import Bay, ask, set_
+from approvaldesk import Desk, new_desk, person, published_approval, published_terms
+from bays import XR, Bay, ask, set_
 from forgeusers import ForgeUser, new_user
 
 from ground.errors import NotFoundError, RefusedError
@@ -161,6 +162,30 @@ def test_what_an_admin_merged_is_not_delivered(bay: Bay, desk: Desk) -> None:
         merge_reviewed(desk.platform, bay.order, pull.number, requester="user:default/boss")
 
     assert delivered(bay, desk) == before
+
+
+def test_a_change_that_only_some_may_ask_for_is_not_merged_if_somebody_else_wrote_it(
+    bay: Bay, desk: Desk
+) -> None:
+    """Carol is of the team, and pushes to a branch of its order."""
+    stage = {"name": "stage", "fields": ["stage"], "who": ["platform"]}
+    repo, text = f"/repos/{bay.repo}", bay.text().replace("stage1", "stage2")
+    seen = desk.platform.forge.read(bay.repo, XR, "main")
+    assert seen is not None
+    with published_terms(desk.platform, changes=[stage]):
+        content = {"content": b64encode(text.encode()).decode(), "sha": seen.sha}
+        desk.carol.api("POST", f"{repo}/branches", {"new_branch_name": "mine"})
+        put = {**content, "message": "mine", "branch": "mine"}
+        desk.carol.api("PUT", f"{repo}/contents/{XR}", put)
+        pull = desk.carol.api(
+            "POST", f"{repo}/pulls", {"head": "mine", "base": "main", "title": "Mine"}
+        )
+
+        with pytest.raises(RefusedError, match="only platform may ask for 'stage'") as refused:
+            merge_reviewed(desk.platform, bay.order, pull["number"], requester="user:default/boss")
+
+    assert f"{desk.carol.login} opened it or pushed to it" in str(refused.value)
+    assert bay.spec()["stage"] == "stage1"
 
 
 GROWS: dict[str, Any] = {

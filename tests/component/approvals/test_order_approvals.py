@@ -151,6 +151,20 @@ def test_what_another_process_settles_meanwhile_is_told(desk: Desk, state: str) 
     assert (desk.in_ledger(entry) != "") is (state == "delivered")
 
 
+def test_an_order_that_is_agreed_to_while_it_is_judged_is_delivered(desk: Desk) -> None:
+    entry, platform = desk.order().entry, desk.platform
+
+    def act() -> None:
+        approve(platform, entry.order, person(desk.frank))
+
+    rival: Any = Rival(platform.forge, "reviews", act, when="after")
+    settled = settle(replace(platform, forge=rival), entry)
+
+    assert settled is None or settled.state == "delivered", settled.missing
+    assert rival.has_acted
+    assert desk.in_ledger(entry)
+
+
 def test_who_agrees_to_an_order_that_is_delivered_meanwhile_is_told_so(desk: Desk) -> None:
     entry, platform = desk.order().entry, desk.platform
 

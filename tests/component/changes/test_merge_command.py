@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from bays import Bay
+from bays import Bay, merge
 from commands import Command
 from faultproxy import Decision, Falsehood, Fault, Listed
 from pullhand import Hand
@@ -15,7 +15,7 @@ from tests.component.changes.conftest import Through
 from ground.errors import InProgressError
 from orderkit.flows.change.reviewing import merge_reviewed
 from orderkit.ports.clock import SystemClock
-from orderkit.ports.forge import CommitStatus
+from orderkit.ports.forge import CommitStatus, Operation, PullDraft
 from orderkit_standins.serve_platform import Running
 
 
@@ -68,6 +68,21 @@ def test_what_cannot_be_merged_says_why(hand: Hand, orderkit: Command) -> None:
     assert "has no pull request 99" in missing.err
     assert missing.code == unknown.code == 1
     assert "garage-nobody" in unknown.err
+
+
+def test_a_request_whose_commits_main_has_already_says_so(hand: Hand, orderkit: Command) -> None:
+    """Somebody opened another one of the same commits, which was merged."""
+    bay, pull = hand.bay, hand.edits("stage1", "stage2")
+    forge = bay.platform.forge
+    forge.ensure_branch(bay.repo, f"same-{pull.number}", pull.head_commit)
+    draft = PullDraft("The same", "", f"same-{pull.number}")
+    same = forge.open_pull(bay.repo, draft, Operation("same", "user:default/hand", "the same"))
+    merge(bay, same.number)
+
+    done = orderkit("merge", bay.order, str(pull.number))
+
+    assert (done.code, "it has no commit that main lacks" in done.err) == (4, True), done.err
+    assert f"close it; main has its commits: orderkit history {bay.order}" in done.err
 
 
 def is_timeline(method: str, path: str) -> bool:

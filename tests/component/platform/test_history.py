@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from commands import Command
 
+from ground.errors import NotFoundError
 from ground.names import CommitSha, RepoId
 from orderkit.flows.order import order_history
+from orderkit.flows.order.live_order import find_living
+from orderkit.flows.order.order_history import entry_of
+from orderkit.flows.order.order_objects import read_part
 from orderkit.ports.forge import FileChange, Operation
 from orderkit_standins.serve_platform import Running
 
@@ -122,6 +126,22 @@ def test_the_limit_gives_the_newest(
     done = orderkit("history", order, "--limit", "1", "--json")
 
     assert [entry["operation"] for entry in done.json["entries"]] == ["y"]
+
+
+def test_a_commit_that_touched_no_manifest_did_nothing_to_the_order(
+    platform: Running, order: str, write: Edit
+) -> None:
+    commit = write(Operation(f"readme-{order}", "user:default/eve", "a line"), **{"NEW.md": "new"})
+    live = find_living(platform.platform, order)
+    (found,) = platform.platform.forge.commits(live.repository, ref=commit, limit=1)
+
+    with pytest.raises(NotFoundError, match=f"{commit[:8]} did not touch what {order} is"):
+        entry_of(platform.platform, live, found)
+
+
+def test_an_order_has_no_part_that_is_none_of_its_objects(platform: Running, order: str) -> None:
+    with pytest.raises(NotFoundError, match=f"{order} has no such part now"):
+        read_part(platform.platform, order, lambda key: key.name == "somebody-elses")
 
 
 def test_an_unknown_order_names_the_nearest(orderkit: Command, order: str) -> None:

@@ -18,11 +18,14 @@ from typing import Any
 import pytest
 import requests
 from commands import in_process
+from faultproxy import Decision, Fault, FaultProxy, Listed, Plan, open_proxy
+from forgehands import client_at
 from receivers import Receiver, receiving
 
 from ground.names import RepoId
 from ground.objects.kube_objects import ObjectKey
 from ground.shapes import changed
+from orderkit.adapters.forges import answers
 from orderkit.cli.connecting import notify_options, token, webhook_key
 from orderkit.core.notify.event_texts import message_of
 from orderkit.core.notify.order_event import platform_channels, row_events
@@ -148,6 +151,34 @@ def test_a_second_process_tells_nothing_again(
     assert [delivery.label[1] for delivery in receiver.requests()] == ["ready", "ended"]
 
 
+@pytest.fixture
+def cut_off(
+    platform: Running, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[FaultProxy, Running, Running]]:
+    """A proxy before the forge that lets nothing pass; the platform behind it, and as it is."""
+    monkeypatch.setattr(answers, "GET_PAUSE_S", 0.001)
+    here, settings = platform.platform, platform.settings.forge
+    with (
+        open_proxy(settings.url) as proxy,
+        client_at(proxy.url, settings, here.signatures, read_timeout_s=30) as forge,
+    ):
+        proxy.plan = Listed([Decision(Fault.DROP_BEFORE)] * 999, lambda *_: True)
+        yield proxy, replace(platform, platform=replace(here, forge=forge)), platform
+
+
+def test_a_forge_that_does_not_answer_is_waited_for(
+    cut_off: tuple[FaultProxy, Running, Running], model: OrderModel, team: str, receiver: Receiver,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    proxy, away, platform = cut_off
+    settings = settings_for(platform, to_hook(receiver, teams=[team]))
+    with notifying(away, model, settings):
+        until(lambda: f"notifications wait: {proxy.url} did not answer" in caplog.text)
+        proxy.plan = Plan()
+        name = order(platform, team)
+        receiver.wait_for((name, "ready"))
+
+
 class ClockAhead(SystemClock):
     def now(self) -> datetime:
         return super().now() + timedelta(seconds=30)
@@ -203,7 +234,7 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
     pull = forge.open_pull(repo, PullDraft("A topic", "", "topic"), operation)
     proposals = {
         order_id: ledger_pull(platform, f"orderkit/{order_id}-0123456789")
-        for order_id in (name, f"{name}-two")
+        for order_id in (name, f"{name}-two", f"{name}-gone")
     }
 
     comments = PullComments(platform.platform.forge, platform.platform.ledger)
@@ -217,6 +248,12 @@ def test_an_open_pull_request_has_one_comment_with_the_newest_state(
         assert f"https://orders.example.org/orders/{name}" in comment
         assert comments_of(platform, platform.platform.ledger, proposals[name]) == [comment]
     assert comments_of(platform, platform.platform.ledger, proposals[f"{name}-two"]) == []
+
+    gone = OrderRow(f"{name}-gone", team, "garage", "Ready")  # it has no repository any more
+    (event,) = row_events(gone, platform.platform.clock.now())
+    comments.send(message_of(event, address="https://orders.example.org"))
+    (comment,) = comments_of(platform, platform.platform.ledger, proposals[gone.order])
+    assert f"{gone.order} is Ready" in comment
 
 
 def ledger_pull(running: Running, branch: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -12,14 +12,18 @@ import requests
 from commands import Command
 from consolebrowser import Browser
 from countedforge import CountedForge
+from faultproxy import Decision, Fault, Plan, open_proxy
+from forgehands import client_at
 from viewedkit import PASSWORD, declared_outputs, put_secret
 
 from ground.names import RepoId, TeamName
+from orderkit.adapters.forges import answers
 from orderkit.cli.connecting import SECRET_HEADER, token
 from orderkit.core.order.team_file import TeamFile, path_of
 from orderkit.flows.order import order_damage
 from orderkit.flows.order.order_damage import damaged_orders
 from orderkit.flows.order.order_report import KnownReads, list_orders
+from orderkit.flows.order.viewing import Viewer, view
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.repeating import until
 from orderkit.ports.clock import SystemClock
@@ -27,6 +31,7 @@ from orderkit.ports.forge import FileChange, Forge, Operation
 from orderkit.ports.requesters import Requester
 from orderkit_standins.serve_platform import Running
 
+EVE = "user:default/eve"
 ATTENTION = """\
   attention:
     - when: status.stage == 'stage3'
@@ -295,6 +300,52 @@ def test_an_order_is_looked_at_with_the_ledger_that_was_read_before(
 
     assert report.state.ready
     assert +forge.calls == {"read": 1}  # of that commit, whose files the client remembers
+
+
+def test_an_order_of_which_the_forge_tells_nothing_is_failing_and_hides_no_other(
+    platform: Running, loud: str, team: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its list is looked at with many others."""
+    monkeypatch.setattr(answers, "GET_PAUSE_S", 0.001)
+    here = platform.platform
+    with (
+        open_proxy(platform.settings.forge.url) as proxy,
+        client_at(proxy.url, platform.settings.forge, here.signatures, read_timeout_s=30) as forge,
+    ):
+        reports = list_orders(here)
+        proxy.plan = Silent(f"/repos/{team}/")
+        damaged = [*damaged_orders(replace(here, forge=forge), reports)]
+
+    (seen,) = [report for report in damaged if report.entry.order == loud]
+    assert seen.state.phase == "Failing"
+    assert seen.state.reason.startswith(f"{proxy.url} did not answer completely: ")
+    assert len(damaged) >= len(reports)
+
+
+@dataclass
+class Silent(Plan):
+    """Keeps what is asked about a part of the forge from it."""
+
+    part: str
+
+    def decide(self, method: str, path: str) -> Decision:
+        return Decision(Fault.DROP_BEFORE) if self.part in path else super().decide(method, path)
+
+
+@pytest.mark.parametrize(
+    ("groups", "why_not"),
+    [
+        ({"group:default/{team}"}, ""),
+        ({"group:default/others"}, "user:default/eve may not"),
+    ],
+)
+def test_a_view_says_which_changes_somebody_who_is_proved_may_not_ask_for(
+    platform: Running, loud: str, team: str, groups: set[str], why_not: str
+) -> None:
+    theirs = frozenset(group.format(team=team) for group in groups)
+    (change,) = view(platform.platform, loud, Viewer(Requester(EVE, "a token", theirs))).changes
+
+    assert (change.is_allowed, change.why_not.startswith(why_not)) == (not why_not, True), change
 
 
 def test_an_order_that_ended_has_no_view(platform: Running) -> None:

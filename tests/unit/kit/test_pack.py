@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
+from ownforge import OwnForge
 
 from ground.errors import InvalidInputError, NotFoundError
 from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.kit.pack import read_pack
 from orderkit.core.platform.baking import BAKED_FOLDERS, SENTINEL, bake
+from orderkit.flows.composing.published_pack import published_workshop
 
 PACK = read_folder(reference_pack())
 
@@ -127,3 +129,12 @@ def test_a_skeleton_may_have_files_that_are_larger_than_yaml_ever_is(tmp_path: P
     video.write_bytes(bytes(40 * 2**20))
     with pytest.raises(InvalidInputError, match="more than 32 MiB"):
         read_folder(tmp_path)
+
+
+def test_a_platform_whose_pack_has_no_commit_is_not_bootstrapped(forge: OwnForge) -> None:
+    forge.empty(forge.pack)
+
+    with pytest.raises(NotFoundError, match=f"{forge.pack}: no pack on") as refused:
+        published_workshop(forge.platform())
+
+    assert refused.value.hint == "the platform is not bootstrapped"

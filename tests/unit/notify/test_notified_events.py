@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,15 +15,25 @@ import pytest
 from bareplatform import platform_of
 from countedforge import CountedForge
 from ownforge import OwnForge
+from receivers import receiving
+from refusedreads import RefusedReads
 
 from ground.errors import ConflictError, NotFoundError
 from ground.names import OrderId, TeamName
 from ground.objects.kube_objects import CONFIG_MAP, Manifest, ObjectKey
+from ground.shapes import changed
+from orderkit.adapters.notify.notifiers import WebhookNotifier, WebhookTarget
 from orderkit.core.notify.order_event import Notified, OrderEvent, row_events
 from orderkit.core.order.end_record import EndRecord
 from orderkit.core.order.order_view import OrderRow
 from orderkit.core.order.team_file import TeamFile
-from orderkit.core.platform.notification_settings import TeamChannel, TeamNotifications
+from orderkit.core.platform.notification_settings import (
+    Digest,
+    NotificationSettings,
+    TeamChannel,
+    TeamNotifications,
+)
+from orderkit.flows.notify.channel_worker import ChannelPlan, ChannelWorker
 from orderkit.flows.notify.due_events import LedgerNotes, LedgerReader, PastStates, due_events
 from orderkit.flows.notify.notified_events import (
     NAME,
@@ -399,3 +410,52 @@ def test_the_lines_of_an_order_are_json(cluster: EmbeddedCluster) -> None:
     (line,) = (lines["garage-a"] for name, lines in held(cluster).items() if name)
 
     assert json.loads(line) == {"health": [0, "ready", "1"]}
+
+
+class Moved(SystemClock):
+    """The machine's clock, moved ahead."""
+
+    ahead_s = 0.0
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self.ahead_s)
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.ahead_s
+
+
+def test_a_report_that_the_cluster_does_not_take_stops_no_channel(
+    cluster: EmbeddedCluster, refused: RefusedReads, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Moved()
+    notified = NotifiedEvents(platform_of(refused.of(cluster), clock=clock), HOME, CHANNEL)
+    notified.load()
+    settings = changed(NotificationSettings(), digest=Digest(within="0s"))
+    with receiving() as receiver:
+        target = WebhookTarget(receiver.url, "key", "https://o", ("127.0.0.0/8",), 10.0)
+        notifier = WebhookNotifier(target)
+        plan = ChannelPlan(
+            CHANNEL, notifier, notified, settings, for_people=False, address="https://o"
+        )
+        worker = ChannelWorker(plan, clock, lambda: True, first_pause_s=0.05)
+        worker.start()
+        receiver.fault = "500"
+        worker.offer({"garage-a": [event("garage-a", 1)]})
+        awaited(lambda: worker.state().failed >= 1)
+        refused.of(cluster, {"ConfigMap"})
+        clock.ahead_s = 86_400.0
+        awaited(lambda: f"channel {CHANNEL}: not written down: " in caplog.text)
+        receiver.fault = ""
+        worker.offer({"garage-b": [event("garage-b", 1)]})
+        receiver.wait_for(("garage-b", "ready"))
+        worker.stop()
+        worker.join(10)
+
+    assert worker.state().given_up == 1
+
+
+def awaited(is_met: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 30
+    while not is_met():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)

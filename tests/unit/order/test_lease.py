@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ownforge import OwnForge
 
-from ground.errors import InvalidInputError, RefusedError
+from ground.errors import InvalidInputError, NotFoundError, RefusedError
 from ground.names import OrderId, TeamName
 from ground.shapes import changed
 from orderkit.core.durations import duration_text, parse_duration, rough_duration
@@ -36,7 +36,9 @@ from orderkit.core.order.lease import (
     read_record,
 )
 from orderkit.core.order.ledger import OrderEntry
+from orderkit.core.order.ledger_applications import order_application
 from orderkit.core.order.team_file import TeamFile
+from orderkit.flows.lease.extending import read_leased
 from orderkit.flows.order.expiry_note import new_lease
 from orderkit.flows.order.live_order import LiveOrder
 
@@ -516,3 +518,28 @@ def test_a_new_order_that_asks_for_another_lease_than_its_kit_grants_is_refused(
         new_lease(forge.platform(), live, EVE)
     assert (refused.value.field, refused.value.value) == ("term", asked)
     assert refused.value.rule.startswith(rule)
+
+
+def test_the_lease_of_an_order_whose_kit_is_gone_is_shown_and_that_of_no_order_is_not(
+    forge: OwnForge,
+) -> None:
+    entry = OrderEntry(TeamName("ae86"), OrderId("app-a"))
+    forge.repo(forge.pack, {"pack.yaml": json.dumps(PACK)})
+    forge.repo(forge.ledger)
+    with pytest.raises(NotFoundError, match="no order 'app-a' in the ledger") as missing:
+        read_leased(forge.platform(), entry)
+    application = order_application(entry, kit="app", forge_url=forge.client.base_url)
+    forge.write(forge.ledger, {str(entry.application_path): json.dumps(application)})
+
+    leased = read_leased(forge.platform(), entry)
+
+    assert missing.value.hint == "orderkit repair app-a"
+    assert (leased.kit, leased.then, leased.policy) == ("app", "end", None)
+
+
+PACK = {
+    "apiVersion": "orderkit.dev/v1alpha1",
+    "kind": "Pack",
+    "metadata": {"name": "empty"},
+    "spec": {"kits": []},
+}

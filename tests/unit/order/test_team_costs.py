@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
+from ownforge import OwnForge
 from tests.unit.order.test_team_limits import KITS, RX7, STORE, team
 
-from ground.errors import InvalidInputError
-from ground.names import OrderId
+from ground.errors import InvalidInputError, RefusedError
+from ground.names import OrderId, TeamName
 from ground.shapes import changed
+from orderkit.core.kit.model import Kit
 from orderkit.core.order import team_limits
+from orderkit.core.order.ledger import OrderEntry
 from orderkit.core.order.order_cost import OrderCost, cost_sums, money, sums_answer
 from orderkit.core.order.team_file import CostLimit, TeamFile, TeamLimits
+from orderkit.flows.order.cost_limit import git_xr
 
 LIMITED = TeamFile(RX7, limits=TeamLimits(cost=CostLimit(Decimal(100), "EUR")))
 FREE_TEAM = TeamFile(RX7)
@@ -220,3 +224,22 @@ def test_a_cost_says_what_it_does_not_contain(cost: OrderCost, text: str) -> Non
 
 def test_halves_of_a_cent_are_rounded_to_the_even_one() -> None:
     assert (money(Decimal("0.125")), money(Decimal("0.135"))) == ("0.12", "0.14")
+
+
+@pytest.mark.parametrize(
+    ("kits", "told"),
+    [
+        ((), "the pack has no kit for {order}"),
+        (("garage",), "{team}/{order} has no commit on main, or does not exist"),
+    ],
+)
+def test_an_order_whose_kit_or_repository_is_gone_has_no_cost(
+    forge: OwnForge, kits: tuple[str, ...], told: str
+) -> None:
+    entry = OrderEntry(TeamName(forge.named("ae86")), OrderId("garage-a"))
+    published = {name: Kit(name=name, xrd={}) for name in kits}
+
+    with pytest.raises(RefusedError) as refused:
+        git_xr(forge.platform(), entry, published)
+
+    assert str(refused.value) == told.format(order=entry.order, team=entry.team)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bayversions import bay_kit
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.errors import InvalidInputError, OrderkitError
 from ground.objects.kube_objects import Kind, Manifest, ObjectKey
 from orderkit.core.plan.snapshot import PlanSnapshot, RecordedOrder, cleaned, from_text, to_text
-from orderkit.flows.composing.recording import PlanRecorder, Replay, check_one
-from orderkit.ports.cluster import ObjectList
+from orderkit.flows.composing.recording import PlanRecorder, Replay, check_one, differs
+from orderkit.ports.cluster import NoSuchKindError, ObjectList
+from orderkit_standins.cluster import EmbeddedCluster
 
 CONFIG, SECRET = Kind("", "v1", "ConfigMap"), Kind("", "v1", "Secret")
 
@@ -199,3 +203,32 @@ def test_an_order_without_a_name_cannot_be_planned_from_a_snapshot() -> None:
 
     with pytest.raises(OrderkitError, match="the snapshot's XR of a has no name"):
         check_one(PlanSnapshot((nameless,), "", {}, ()), "a")
+
+
+def test_what_a_cluster_does_not_serve_is_recorded_as_absent(tmp_path: Path) -> None:
+    absent = Kind("absent.example.org", "v1", "Absent")
+    recorder = PlanRecorder()
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster:
+        recorded = recorder.wrap(cluster)
+        assert recorded is not None
+        with pytest.raises(NoSuchKindError):
+            recorded.get(ObjectKey(absent, "a"))
+        with pytest.raises(NoSuchKindError):
+            recorded.list(absent)
+
+    found = recorder.snapshot()
+
+    assert (found.requested, found.listings, found.objects) == (
+        (ObjectKey(absent, "a"),), ((absent, ""),), (),
+    )  # fmt: skip
+
+
+def test_a_snapshot_of_another_xrd_is_told() -> None:
+    kit, recorder = bay_kit(), PlanRecorder()
+    recorder.note(ORDERS[0], kit)
+    snapshot = recorder.snapshot()
+
+    assert differs(snapshot, [kit]) == ()
+    assert differs(snapshot, [bay_kit(strategy="None")]) == (
+        f"the XRD of {kit.kind} is not the one that the snapshot was recorded with",
+    )

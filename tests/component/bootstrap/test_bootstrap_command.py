@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from commands import Command, Done
+from packcopies import copied_pack
 
 from compositions.resource_builders import seed_secret
 from ground.errors import RefusedError
@@ -173,6 +174,20 @@ def test_another_platforms_pack_is_not_written_over(site: Bare, orderkit: Comman
     assert done.code == 4
     assert "holds the pack of platform 'embedded'" in done.err
     assert "--replace-pack" in done.err
+    assert heads(site) == before
+
+
+def test_another_pack_is_not_written_over(site: Bare, orderkit: Command, tmp_path: Path) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    before, other = heads(site), copied_pack(tmp_path / "other")
+    name = (other / "pack.yaml").read_text().replace("name: ", "name: other-")
+    (other / "pack.yaml").write_text(name)
+
+    done = orderkit("bootstrap", "--no-probe", "--pack", str(other))
+
+    assert done.code == 4, done.out
+    assert "would replace it" in done.err
+    assert "name another spec.packRepository, or --replace-pack" in done.err
     assert heads(site) == before
 
 

@@ -22,6 +22,7 @@ from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import obstacle
 from orderkit.flows.install.bootstrapping import BootstrapRequest
+from orderkit.flows.install.doctor_checks import found
 from orderkit.flows.install.drift import check
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import Platform, published_pack
@@ -83,6 +84,19 @@ def ended(commit: str, phase: str, **more: Any) -> dict[str, Any]:
         "operationState": operation,
         **more,
     }
+
+
+@pytest.mark.parametrize("message", ["no Pods", ""])
+def test_a_layer_whose_objects_are_not_healthy_is_told_by_doctor(
+    quiet: Platform, message: str
+) -> None:
+    health = {"status": "Degraded", **({"message": message} if message else {})}
+    put(quiet, LAYER, status={"sync": SYNCED, "health": health})
+
+    layers = found("layers", quiet)
+
+    why = message or "what it delivers is not healthy"
+    assert (layers.verdict, layers.detail) == ("fail", f"{LAYER}: Degraded: {why}")
 
 
 def test_a_kind_that_the_cluster_does_not_serve_is_named_with_what_lacks(

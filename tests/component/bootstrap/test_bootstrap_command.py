@@ -6,13 +6,15 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from commands import Command, Done
 from packcopies import copied_pack
+from rivals import Rival
 
 from compositions.resource_builders import seed_secret
-from ground.errors import RefusedError
+from ground.errors import IncompleteError, RefusedError, RemoteError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from ground.shapes import changed
@@ -27,6 +29,8 @@ from orderkit.flows.install.bootstrapping import (
 )
 from orderkit.flows.install.bootstrapping.argocd_steps import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
+from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.connections import SECRET, unhooked_teams
@@ -142,6 +146,33 @@ def test_a_plan_names_what_has_been_changed_by_hand(site: Bare, orderkit: Comman
     assert (steps(done)["root"], steps(done)["portal"]) == ("changed", "created")
     live = site.platform.cluster.get(root) or {}
     assert live["spec"]["source"]["targetRevision"] == "main"
+
+
+def test_a_probe_that_fails_names_its_step_and_what_it_left_and_goes_on_when_repeated(
+    site: Bare, orderkit: Command
+) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    values = values_of(site.settings, "0" * 40)
+    request = BootstrapRequest(read_folder(reference_pack()), values, "user:default/test")
+
+    def fail() -> None:
+        raise RemoteError("the forge is down")
+
+    forge: Any = Rival(site.platform.forge, "merge_pull", fail)
+    step = ProbeStep(BootstrapContext(replace(site.platform, forge=forge), request))
+
+    with pytest.raises(IncompleteError) as failed:
+        step.ensure(lambda _: None)
+    done = step.ensure(lambda _: None)
+
+    assert str(failed.value) == (
+        "step 'change' of garage-ae86 failed: the forge is down; left behind: repository"
+        " ae86/garage-ae86, Application garage-ae86, its catalog location"
+    )
+    assert "repeat 'orderkit bootstrap' to continue with the same probe" in failed.value.hint
+    assert done.detail.endswith("; nothing is left")
+    assert "stage=stage1 delivered in " in done.detail
+    assert site.platform.forge.repo(RepoId("ae86", "garage-ae86")) is None
 
 
 def test_an_order_of_people_is_no_probe(site: Bare, orderkit: Command) -> None:

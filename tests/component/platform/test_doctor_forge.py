@@ -422,7 +422,7 @@ def test_a_forge_that_writes_what_it_should_refuse_is_told(platform: Running) ->
     def unarchive(repo: RepoId) -> None:
         forge.archive(repo, undo=True)
 
-    problems = {}
+    problems = dict[str, str]()
     for plan in (Meddling(bring_back, at=3), Meddling(unarchive)):
         with (
             open_proxy(settings.url) as proxy,

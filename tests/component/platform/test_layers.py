@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -108,12 +108,13 @@ def test_a_kind_that_the_cluster_does_not_serve_is_named_with_what_lacks(
     condition = {"type": "Established", "status": "True", "reason": "WatchingCompositeResource"}
     status = {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
 
-    found = [kinds(quiet, wanted)]
-    for act in (
+    acts: tuple[Callable[[], object], ...] = (
         lambda: cluster.apply(xrd, owner="test"),
         lambda: cluster.patch(ObjectKey.of(xrd), {"status": status}, owner="test", status=True),
         lambda: cluster.apply(crd_for(cluster.get(ObjectKey.of(xrd)) or {}), owner="test"),
-    ):
+    )
+    found = [kinds(quiet, wanted)]
+    for act in acts:
         act()
         found.append(kinds(quiet, wanted))
 

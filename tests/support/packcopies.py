@@ -1,12 +1,17 @@
-"""Copies of the reference pack that tests change: a version, a layer more, a layer less."""
+"""Packs that tests change: copies of the reference pack, and the published one for a while."""
 
 from __future__ import annotations
 
+import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from orderkit.adapters.folders.pack_folder import ROOMS, reference_pack
+from orderkit.flows.platform import Platform
+from orderkit.ports.forge import FileChange, Operation
 
 UNRUNNABLE = (
     "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-sun}\n"
@@ -22,6 +27,23 @@ def copied_pack(folder: Path) -> Path:
             shutil.copytree(reference_pack() / room, folder / room)
     shutil.copy(reference_pack() / "pack.yaml", folder / "pack.yaml")
     return folder
+
+
+@contextmanager
+def published(platform: Platform, path: PurePosixPath, text: str | None) -> Iterator[None]:
+    """Let the published pack have another text at a path, or none, and then again its own."""
+    forge, repo = platform.forge, platform.pack_repo
+    before = forge.read(repo, path, "main")
+    assert before is not None
+
+    def put(data: bytes | None) -> None:
+        now, name = forge.read(repo, path, "main"), f"publish-{secrets.token_hex(4)}"
+        change = FileChange(path, data, now.sha if now else None)
+        forge.write(repo, [change], Operation(name, "user:default/x", name))
+
+    put(None if text is None else text.encode())
+    yield
+    put(before.data)
 
 
 @dataclass(frozen=True)

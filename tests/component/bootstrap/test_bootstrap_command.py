@@ -6,12 +6,15 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from commands import Command, Done
+from packcopies import copied_pack
+from rivals import Rival
 
 from compositions.resource_builders import seed_secret
-from ground.errors import RefusedError
+from ground.errors import IncompleteError, RefusedError, RemoteError
 from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APPLICATION, XRD, ObjectKey
 from ground.shapes import changed
@@ -26,6 +29,8 @@ from orderkit.flows.install.bootstrapping import (
 )
 from orderkit.flows.install.bootstrapping.argocd_steps import ARGOCD_CM
 from orderkit.flows.install.bootstrapping.platform_repositories import SECRET_NAME
+from orderkit.flows.install.bootstrapping.probe_order import ProbeStep
+from orderkit.flows.install.bootstrapping.steps import BootstrapContext
 from orderkit.flows.install.pack_rendering import values_of
 from orderkit.flows.platform import ledger_snapshot
 from orderkit.flows.team.connections import SECRET, unhooked_teams
@@ -143,6 +148,33 @@ def test_a_plan_names_what_has_been_changed_by_hand(site: Bare, orderkit: Comman
     assert live["spec"]["source"]["targetRevision"] == "main"
 
 
+def test_a_probe_that_fails_names_its_step_and_what_it_left_and_goes_on_when_repeated(
+    site: Bare, orderkit: Command
+) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    values = values_of(site.settings, "0" * 40)
+    request = BootstrapRequest(read_folder(reference_pack()), values, "user:default/test")
+
+    def fail() -> None:
+        raise RemoteError("the forge is down")
+
+    forge: Any = Rival(site.platform.forge, "merge_pull", fail)
+    step = ProbeStep(BootstrapContext(replace(site.platform, forge=forge), request))
+
+    with pytest.raises(IncompleteError) as failed:
+        step.ensure(lambda _: None)
+    done = step.ensure(lambda _: None)
+
+    assert str(failed.value) == (
+        "step 'change' of garage-ae86 failed: the forge is down; left behind: repository"
+        " ae86/garage-ae86, Application garage-ae86, its catalog location"
+    )
+    assert "repeat 'orderkit bootstrap' to continue with the same probe" in failed.value.hint
+    assert done.detail.endswith("; nothing is left")
+    assert "stage=stage1 delivered in " in done.detail
+    assert site.platform.forge.repo(RepoId("ae86", "garage-ae86")) is None
+
+
 def test_an_order_of_people_is_no_probe(site: Bare, orderkit: Command) -> None:
     assert orderkit("bootstrap", "--no-probe").code == 0
     with_service = orderkit("bootstrap", "--json")
@@ -173,6 +205,20 @@ def test_another_platforms_pack_is_not_written_over(site: Bare, orderkit: Comman
     assert done.code == 4
     assert "holds the pack of platform 'embedded'" in done.err
     assert "--replace-pack" in done.err
+    assert heads(site) == before
+
+
+def test_another_pack_is_not_written_over(site: Bare, orderkit: Command, tmp_path: Path) -> None:
+    assert orderkit("bootstrap", "--no-probe").code == 0
+    before, other = heads(site), copied_pack(tmp_path / "other")
+    name = (other / "pack.yaml").read_text().replace("name: ", "name: other-")
+    (other / "pack.yaml").write_text(name)
+
+    done = orderkit("bootstrap", "--no-probe", "--pack", str(other))
+
+    assert done.code == 4, done.out
+    assert "would replace it" in done.err
+    assert "name another spec.packRepository, or --replace-pack" in done.err
     assert heads(site) == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from changingpack import changing_pack
 from commands import Command, Done
 
 from ground.errors import NotFoundError
+from ground.objects.kube_objects import Manifest
 from orderkit.cli.main import run
 from orderkit.flows.order.awaiting import await_commit
-from orderkit.flows.platform import Platform
+from orderkit.flows.plan.fleet_orders import OrderSelection, read_orders
+from orderkit.flows.platform import Platform, published_kit
+from orderkit_standins.argocd import argocd_crds
+from orderkit_standins.cluster import EmbeddedCluster
 
 STATION = Path("stations", "garage", "bay.py")
 COMPOSITION = Path("gitops", "apis", "garage", "composition.yaml")
@@ -108,6 +113,29 @@ def test_orders_that_cannot_be_read_are_named(
         in done.out
     )
     assert "the cluster was not asked" in done.out
+
+
+@pytest.mark.parametrize(
+    ("crds", "notes"),
+    [
+        ([], ["the cluster could not be asked: no matches for kind "]),
+        (argocd_crds(), []),
+    ],
+    ids=["no Argo CD", "no XRs"],
+)
+def test_orders_that_the_cluster_does_not_tell_are_read_from_git(
+    platform: Platform, quiet_bay: Bay, tmp_path: Path, crds: list[Manifest], notes: list[str]
+) -> None:
+    kit, selection = published_kit(platform, "garage"), OrderSelection((quiet_bay.order,))
+    with closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster:
+        for crd in crds:
+            cluster.apply(crd, owner="test")
+        reading = read_orders(platform, kit, selection, cluster)
+
+    (order,) = reading.orders
+    assert order.xr is not None
+    assert order.xr["spec"] == quiet_bay.spec()
+    assert [note[: len(said)] for note, said in zip(reading.notes, notes, strict=True)] == notes
 
 
 def test_another_version_of_the_published_pack_can_be_the_base(

@@ -12,6 +12,7 @@ from bays import XR, Bay, ask, new_bay, set_
 from commands import Command
 from faultproxy import Decision, Falsehood, Fault, Listed
 from faultproxy import Plan as Faults
+from packcopies import published
 from pullhand import Hand
 from roguery import deliver_main
 
@@ -20,7 +21,13 @@ from ground.errors import NotFoundError, RefusedError
 from ground.names import RepoId
 from orderkit.core.kit.kit_file import How
 from orderkit.flows.order.awaiting import await_commit
-from orderkit.flows.plan.pull_requests import ACCEPT_LOSS, keep_planned, plan_pull, publish
+from orderkit.flows.plan.pull_requests import (
+    ACCEPT_LOSS,
+    keep_planned,
+    plan_pull,
+    publish,
+    unplanned,
+)
 from orderkit.flows.platform import Platform
 from orderkit.ports.forge import PullRequest
 from orderkit_standins.serve_platform import Running
@@ -294,6 +301,29 @@ def test_a_forge_that_fails_is_told_apart_from_a_change_that_is_refused(
     assert (said.state, planned.judged.refused) == ("error", ())
     assert "**No plan.**" in comment["body"]
     assert "503" in comment["body"]
+
+
+def test_an_order_whose_repository_is_gone_hides_no_other_missed_plan(
+    site: Running, hand: Hand
+) -> None:
+    gone = new_bay(site.platform)
+    pull = hand.edits("stage1", "stage2")
+    site.platform.forge.delete_repo(gone.repo)
+
+    assert unplanned(site.platform, [gone.repo, hand.bay.repo]) == [(hand.bay.repo, pull.number)]
+
+
+def test_a_plan_that_the_pack_cannot_make_is_an_error_and_the_change_is_not_refused(
+    lifted: Hand, site: Running
+) -> None:
+    pull = lifted.edits("stage1", "stage2")
+    path = PurePosixPath("gitops/apis/garage/composition.yaml")
+
+    with published(site.platform, path, None):
+        planned = plan_pull(site.platform, lifted.bay.repo, pull.number)
+
+    assert (planned.judged.state, planned.judged.refused) == ("error", ())
+    assert planned.judged.failed.startswith("kit 'garage' has no Composition in ")
 
 
 def test_the_command_posts_unless_told_not_to(

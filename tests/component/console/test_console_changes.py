@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 import pytest
@@ -13,12 +10,13 @@ from bays import EVE, XR, Bay, ask, set_
 from consolebrowser import Answer, Browser
 from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
 from forgehands import client_at
+from packcopies import published
 from tests.component.console.conftest import LEAD, Site, serving
 
 from orderkit.core.order.change import FieldEdit
 from orderkit.core.portal.profile import NATURAL_FILE
 from orderkit.flows.order.expiry_note import note_expiry
-from orderkit.ports.forge import REQUESTER_TRAILER, FileChange, Operation
+from orderkit.ports.forge import REQUESTER_TRAILER
 
 KIT = PurePosixPath("templates/garage/kit.yaml")
 
@@ -202,21 +200,6 @@ def test_a_commit_whose_plan_cannot_be_made_says_why(lead: Browser, bay: Bay) ->
     assert "No plan: " in shown.page.text
 
 
-@contextmanager
-def published(site: Site, path: PurePosixPath, text: str | None) -> Iterator[None]:
-    """Let the pack have another text at a path, or none."""
-    platform = site.running.platform
-    before = platform.forge.read(platform.pack_repo, path, "main")
-    assert before is not None
-    for data in (text.encode() if text is not None else None, before.data):
-        now = platform.forge.read(platform.pack_repo, path, "main")
-        change = FileChange(path, data, now.sha if now else None)
-        name = f"publish-{secrets.token_hex(4)}"
-        platform.forge.write(platform.pack_repo, [change], Operation(name, "user:default/x", name))
-        if data != before.data:
-            yield
-
-
 def test_an_order_whose_fields_never_change_offers_no_form(
     lead: Browser, quiet_bay: Bay, site: Site
 ) -> None:
@@ -227,7 +210,7 @@ def test_an_order_whose_fields_never_change_offers_no_form(
     for change in found["spec"]["changes"]:
         change["direction"] = "never"
 
-    with published(site, KIT, yaml.safe_dump(found, sort_keys=False)):
+    with published(platform, KIT, yaml.safe_dump(found, sort_keys=False)):
         shown = lead.get(action(quiet_bay))
 
     assert shown.status == 200
@@ -236,8 +219,9 @@ def test_an_order_whose_fields_never_change_offers_no_form(
 
 
 def test_a_kit_without_a_template_cannot_be_ordered(engineer: Browser, site: Site) -> None:
+    platform = site.running.platform
     paths = [KIT.with_name(name) for name in ("template.yaml", NATURAL_FILE)]
-    with published(site, paths[0], None), published(site, paths[1], None):
+    with published(platform, paths[0], None), published(platform, paths[1], None):
         refused = engineer.get("/kits/garage")
 
     assert refused.status == 400

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 import pytest
 import requests
 from answering import Answering, own_certificate, says, server
 from commands import Command
-from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from faultproxy import Decision, Falsehood, Fault, Listed, Plan, is_contents, open_proxy
 from forgehands import client_at
 
 from ground.errors import NotFoundError
@@ -22,6 +22,7 @@ from orderkit.adapters.forges import credentials
 from orderkit.cli.connecting import token
 from orderkit.core.platform.settings import ForgeSettings
 from orderkit.flows.install.forge_check import PREFIX, check_forge
+from orderkit.ports.forge import FileChange, Operation
 from orderkit.web.serving import LOOPBACK_NAMES, HttpServer, bind
 from orderkit_standins.forge import EmbeddedForge
 from orderkit_standins.loopback_certificate import Certificate, ensure_certificate
@@ -379,6 +380,64 @@ def test_what_a_forge_does_not_do_is_told_by_the_case_and_nothing_is_left(
     assert all(words in found[name] for name, words in told.items()), found
     repositories = requests.get(f"{settings.url}/api/v1/orgs/ae86/repos", timeout=10).json()
     assert [each["name"] for each in repositories if each["name"].startswith(PREFIX)] == []
+
+
+@dataclass
+class Meddling(Plan):
+    """Before a write of files, or before each, somebody else acts in the repository."""
+
+    act: Callable[[RepoId], object]
+    at: int = 0
+    seen: int = 0
+    repo: RepoId | None = None
+
+    def decide(self, method: str, path: str) -> Decision:
+        if not is_contents(method, path):
+            return Decision()
+        self.seen += 1
+        owner, name = path.split("/")[4:6]
+        self.repo = RepoId(owner, name)
+        return Decision(Fault.HOOK_BEFORE if self.at in (0, self.seen) else Fault.PASS)
+
+    def hook(self) -> None:
+        assert self.repo
+        self.act(self.repo)
+
+
+def test_a_forge_that_writes_what_it_should_refuse_is_told(platform: Running) -> None:
+    """What stood there before is there again, and an archived repository is not archived."""
+    forge, settings, clock = (
+        platform.platform.forge,
+        platform.settings.forge,
+        platform.platform.clock,
+    )
+
+    def bring_back(repo: RepoId) -> None:
+        path = PurePosixPath("a.txt")
+        now = forge.read(repo, path, "main")
+        assert now is not None
+        change = FileChange(path, b"1\n", now.sha)
+        forge.write(repo, [change], Operation("back", "user:default/x", "back"))
+
+    def unarchive(repo: RepoId) -> None:
+        forge.archive(repo, undo=True)
+
+    problems = dict[str, str]()
+    for plan in (Meddling(bring_back, at=3), Meddling(unarchive)):
+        with (
+            open_proxy(settings.url) as proxy,
+            proxy.using(plan),
+            client_at(proxy.url, settings, platform.platform.signatures, read_timeout_s=10) as ours,
+        ):
+            results = check_forge(ours, "ae86", clock, on_case=lambda _: None)
+        problems |= {result.case: result.problem for result in results if result.problem}
+
+    assert problems == {
+        "a change of what changed meanwhile is refused": (
+            "a change of a file that had changed was written"
+        ),
+        "an archived repository refuses writes": "an archived repository was written to",
+    }
 
 
 def test_a_forge_is_not_tried_in_an_organisation_that_is_not_there(platform: Running) -> None:

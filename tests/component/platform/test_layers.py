@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +13,22 @@ import pytest
 from rivals import Rival
 
 from ground.errors import IncompleteError, RefusedError
-from ground.names import CommitSha
+from ground.names import CommitSha, RepoId
 from ground.objects.kube_objects import APPLICATION, ARGOCD_NAMESPACE, CONFIG_MAP, Kind, ObjectKey
+from kubeschema.xrd import crd_for
+from orderkit.adapters.folders.pack_folder import read_folder, reference_pack
 from orderkit.core.order.ledger import ORDER_LABEL
 from orderkit.flows.argocd.commit_pinning import refuse_lost_tools
 from orderkit.flows.argocd.layer_waiting import await_layer, await_taken_up
 from orderkit.flows.argocd.refreshing import obstacle
-from orderkit.flows.platform import Platform
+from orderkit.flows.install.bootstrapping import BootstrapRequest
+from orderkit.flows.install.doctor_checks import found
+from orderkit.flows.install.drift import check
+from orderkit.flows.install.pack_rendering import values_of
+from orderkit.flows.platform import Platform, published_pack
 from orderkit_standins.argocd import argocd_crds
 from orderkit_standins.cluster import EmbeddedCluster
+from orderkit_standins.crossplane import crossplane_crds
 from orderkit_standins.serve_platform import Running
 
 LAYER = "layer"
@@ -77,6 +84,72 @@ def ended(commit: str, phase: str, **more: Any) -> dict[str, Any]:
         "operationState": operation,
         **more,
     }
+
+
+@pytest.mark.parametrize("message", ["no Pods", ""])
+def test_a_layer_whose_objects_are_not_healthy_is_told_by_doctor(
+    quiet: Platform, message: str
+) -> None:
+    health = {"status": "Degraded", **({"message": message} if message else {})}
+    put(quiet, LAYER, status={"sync": SYNCED, "health": health})
+
+    layers = found("layers", quiet)
+
+    why = message or "what it delivers is not healthy"
+    assert (layers.verdict, layers.detail) == ("fail", f"{LAYER}: Degraded: {why}")
+
+
+def test_a_kind_that_the_cluster_does_not_serve_is_named_with_what_lacks(
+    platform: Running, quiet: Platform
+) -> None:
+    """Crossplane, which would make the CRD, does not run either."""
+    cluster, wanted = quiet.cluster, with_crossplane(quiet, platform)
+    xrd = next(iter(published_pack(quiet).kits())).xrd
+    condition = {"type": "Established", "status": "True", "reason": "WatchingCompositeResource"}
+    status = {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: cluster.apply(xrd, owner="test"),
+        lambda: cluster.patch(ObjectKey.of(xrd), {"status": status}, owner="test", status=True),
+        lambda: cluster.apply(crd_for(cluster.get(ObjectKey.of(xrd)) or {}), owner="test"),
+    )
+    found = [kinds(quiet, wanted)]
+    for act in acts:
+        act()
+        found.append(kinds(quiet, wanted))
+
+    name = xrd["metadata"]["name"]
+    assert found == [
+        ("fail", f"garage: no XRD {name}"),
+        ("fail", f"garage: XRD {name} is not established"),
+        ("fail", f"garage: no CRD {name}"),
+        ("ok", "1 kits' kinds are served"),
+    ]
+
+
+def with_crossplane(quiet: Platform, platform: Running) -> BootstrapRequest:
+    """Let the cluster serve Crossplane's kinds; return what a bootstrap would be asked."""
+    for crd in crossplane_crds():
+        quiet.cluster.apply(crd, owner="test")
+    pack, values = read_folder(reference_pack()), values_of(platform.settings, "0" * 40)
+    return BootstrapRequest(pack, values, "user:default/me")
+
+
+def kinds(platform: Platform, request: BootstrapRequest) -> tuple[str, str]:
+    (found,) = (each for each in check(platform, request) if each.check == "kinds")
+    return found.verdict, found.detail
+
+
+def test_projects_that_cannot_be_compared_are_told_and_the_rest_is_checked(
+    platform: Running, quiet: Platform
+) -> None:
+    lost = replace(quiet, ledger=RepoId("platform", "nothing"))
+
+    found = {each.check: each for each in check(lost, with_crossplane(quiet, platform))}
+
+    assert found["projects"].verdict == "fail"
+    assert "platform/nothing: no ledger" in found["projects"].detail
+    assert "kinds" in found
 
 
 def test_without_a_root_no_layer_is_waited_for(quiet: Platform) -> None:

@@ -14,9 +14,12 @@ from typing import Any
 
 import pytest
 from commands import Command
+from faultproxy import Decision, Falsehood, Fault, Listed, open_proxy
+from forgehands import client_at
 from forgeusers import embedded_admin, new_user
 from tests.component.platform.test_costs import TABLE, ask, publish
 
+from ground.errors import RemoteError
 from ground.names import RepoId
 from orderkit.core.plan.cost_statement import Statement
 from orderkit.flows.approval.deciding import approve
@@ -188,6 +191,24 @@ def test_what_is_beyond_the_bound_of_a_history_is_not_known(
     assert (first.amount, str(last.cost.monthly)) == (None, "65.10")
     assert "has more than 1 commits since" in first.cost.unknown[0]
     assert first.end == last.begin
+
+
+def test_a_forge_that_is_down_is_not_taken_for_an_order_without_values(
+    orderkit: Command, platform: Running, team: str
+) -> None:
+    repo, settings = ordered(orderkit, team), platform.settings.forge
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
+    asked = StatementRequest(begin, begin + timedelta(days=1), team)
+    unavailable = Decision(Fault.REFUSE_BEFORE, Falsehood(503, b"{}"))
+    plan = Listed([unavailable] * 50, lambda _, path: f"/{repo}/git/" in path)
+
+    with (
+        open_proxy(settings.url) as proxy,
+        proxy.using(plan),
+        client_at(proxy.url, settings, None, read_timeout_s=10) as forge,
+        pytest.raises(RemoteError, match="503"),
+    ):
+        make_statement(replace(platform.platform, forge=forge), asked)
 
 
 def test_what_a_kit_measures_is_shown_beside_the_estimate(

@@ -676,7 +676,7 @@ def test_project_and_application_are_made_once_and_never_replaced(github: Side) 
 
 
 def test_of_two_who_make_the_same_application_at_once_both_have_it(github: Side) -> None:
-    rival = Rival(github.cluster, "create", lambda: github.run(_resources("both")))
+    rival: Any = Rival(github.cluster, "create", lambda: github.run(_resources("both")))
 
     replace(github, cluster=rival).run(_resources("both"))
 
@@ -686,7 +686,7 @@ def test_of_two_who_make_the_same_application_at_once_both_have_it(github: Side)
 
 def test_of_two_who_make_different_projects_at_once_the_first_wins(github: Side) -> None:
     theirs = _resources("race", namespace="theirs")
-    rival = Rival(github.cluster, "create", lambda: github.run(theirs))
+    rival: Any = Rival(github.cluster, "create", lambda: github.run(theirs))
 
     with pytest.raises(ConflictError, match="AppProject race exists in argocd and says something"):
         replace(github, cluster=rival).run(_resources("race"))

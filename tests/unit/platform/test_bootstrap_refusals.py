@@ -50,6 +50,9 @@ from orderkit.flows.install.bootstrapping.reach_steps import (
 from orderkit.flows.install.bootstrapping.steps import BootstrapContext
 from orderkit.flows.install.bootstrapping.team_steps import WebhookStep
 from orderkit.flows.install.pack_rendering import PlatformValues
+from orderkit.flows.install.upgrading import plan_upgrade
+from orderkit.flows.plan.fleet_planning import published
+from orderkit.flows.platform import Platform
 from orderkit.ports.forge import Webhook
 from orderkit_standins.argocd import argocd_crds
 from orderkit_standins.cluster import EmbeddedCluster
@@ -275,6 +278,16 @@ def test_the_forges_address_is_idpbuilders(
         told = step.look().detail if kind is None else refusal(step.look, kind)[0]
 
     assert told.startswith(said)
+
+
+@pytest.mark.parametrize("act", [published, lambda platform: plan_upgrade(platform, {})])
+def test_a_platform_without_a_pack_has_nothing_to_plan_or_upgrade(
+    act: Callable[[Platform], object], forge: OwnForge
+) -> None:
+    said, hint = refusal(lambda: act(forge.platform()), NotFoundError)
+
+    assert said == f"{forge.pack}: no pack on {forge.client.base_url}"
+    assert "bootstrapped" in hint
 
 
 def test_a_repository_that_idpbuilder_makes_is_not_made_for_it(

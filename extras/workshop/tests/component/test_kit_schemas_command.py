@@ -304,6 +304,8 @@ def test_a_pinned_provider_needs_its_name_only(
     tag = pushed.image(PATH, "v1.2.0", PACKAGE, marked=0)
     (pack / "gitops/providers").mkdir(parents=True)
     (pack / "gitops/providers/cloud.yaml").write_text(PROVIDER)
+    broken = PROVIDER.replace("__ORDERKIT_REGISTRY__/acme/provider-cloud:", "No Package:")
+    (pack / "gitops/providers/broken.yaml").write_text(broken)  # `kit check` reports it
     text = (pack / "pack.yaml").read_text()
     pins = text + f"  versions: {{provider-cloud: v1.2.0@{tag}}}\n"
     assert "versions:" not in text

@@ -71,6 +71,17 @@ def test_a_changed_station_fails_with_a_diff_that_names_file_and_lines(
     assert "2 scenarios: 1 passed, 1 failed" in done.err
 
 
+def test_a_status_that_the_xrd_does_not_allow_cannot_be_written(
+    pack: Path, kit_test: KitTest
+) -> None:
+    edit(pack / "stations/garage/station.py", '"stage": stage})', '"stage": 3})')
+
+    done = kit_test("garage")
+
+    assert done.code == 1
+    assert "the status cannot be written: status.stage: " in done.out
+
+
 def test_an_object_that_does_not_fit_its_schema_cannot_be_applied(
     pack: Path, kit_test: KitTest
 ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ground.errors import OrderkitError
+from ground.errors import NotFoundError, OrderkitError
+from orderkit_standins.cluster import EmbeddedCluster
 from orderkit_workshop.generate.imported_kit import (
     ImportSource,
     cleaned,
@@ -19,6 +22,7 @@ from orderkit_workshop.generate.imported_kit import (
     the_xrd,
 )
 from orderkit_workshop.generate.imported_pipeline import map_keys, pipeline_of
+from orderkit_workshop.stories.import_kit import from_cluster
 
 XRD = b"""\
 # Our databases.
@@ -234,3 +238,13 @@ def test_a_composition_without_a_pipeline_is_refused() -> None:
 )
 def test_a_kits_name_follows_from_the_kind(kind: str, name: str) -> None:
     assert kit_name({"spec": {"names": {"kind": kind}}}) == name
+
+
+def test_a_cluster_without_crossplane_is_no_source(tmp_path: Path) -> None:
+    with (
+        closing(EmbeddedCluster(tmp_path / "cluster.sqlite")) as cluster,
+        pytest.raises(NotFoundError, match="the cluster has no Crossplane") as refused,
+    ):
+        from_cluster(cluster, "xdatabases.db.example.org")
+
+    assert "CompositeResourceDefinition" in refused.value.hint

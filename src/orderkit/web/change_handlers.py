@@ -50,7 +50,7 @@ from orderkit.flows.change.plan_requests import plan_form_entry
 from orderkit.flows.change.request import least_value
 from orderkit.flows.change.reverting import RevertRequest, revert
 from orderkit.flows.change.reviewing import merge_reviewed
-from orderkit.flows.order.live_order import LiveOrder, find_living, read_xr
+from orderkit.flows.order.live_order import LiveOrder, find_living, main_head, read_xr
 from orderkit.flows.order.order_history import History, history
 from orderkit.flows.platform import ledger_snapshot, read_text
 from orderkit.ports.forge import agent_notes
@@ -73,9 +73,7 @@ def get_change_form(service: Service, call: ServiceRequest) -> ServiceResponse:
     if call.path["change"] == LEASE and live.kit.lease.is_declared:
         return _redirect(service, live, LEASE, {ORDER_PICKED: f"{COMPONENT}{live.entry.order}"})
     change = change_named(live.kit, call.path["change"])
-    head = service.platform.forge.head(live.repository)
-    if head is None:
-        raise RefusedError(f"{live.repository} has no commit: nothing to change")
+    head = main_head(service.platform, live.repository)
     xr_file = read_xr(service.platform, live, head)
     data = form_data(live.kit, change, order=live.entry.order, base=head, spec=xr_file.spec)
     if change.at_least is not None:

@@ -16,7 +16,6 @@ that one is followed. `obstacle` writes nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from ground.argocd.delivery_obstacles import (
@@ -110,15 +109,18 @@ def application_key(name: str) -> ObjectKey:
     return ObjectKey(APPLICATION, name, ARGOCD_NAMESPACE)
 
 
-def refresh(cluster: Cluster, application: str) -> None:
-    """Ask for a refresh. Idempotent. Nothing if the Application does not exist (yet)."""
-    _annotate(cluster, application, "normal")
+def refresh(cluster: Cluster, application: str) -> bool:
+    """Ask for a refresh. Idempotent. False if the Application does not exist (yet)."""
+    return _annotate(cluster, application, "normal")
 
 
-def _annotate(cluster: Cluster, application: str, request: str | None) -> None:
+def _annotate(cluster: Cluster, application: str, request: str | None) -> bool:
     patch = {"metadata": {"annotations": {REFRESH: request}}}
-    with suppress(NotFoundError):
+    try:
         cluster.patch(application_key(application), patch, owner=OWNER)
+    except NotFoundError:
+        return False
+    return True
 
 
 def knows_retry_refresh(cluster: Cluster) -> bool:

@@ -31,7 +31,13 @@ from orderkit.flows.approval.deciding import subject_of
 from orderkit.flows.change.plan_requests import plan_between
 from orderkit.flows.change.reviewing import judge_review
 from orderkit.flows.order.approvals import may_need_approval
-from orderkit.flows.order.live_order import LiveOrder, find_commit, find_living, read_xr
+from orderkit.flows.order.live_order import (
+    LiveOrder,
+    find_commit,
+    find_living,
+    main_head,
+    read_xr,
+)
 from orderkit.flows.order.order_history import entry_of
 from orderkit.flows.plan.pull_requests import plan_pull
 from orderkit.flows.platform import Platform, published_pack
@@ -378,11 +384,9 @@ class ChangePages:
         """Return a change's form as it is at a commit, untouched."""
         platform, change = service.platform, change_named(live.kit, name)
         if base:
-            commit: CommitSha | None = find_commit(platform.forge, live, base, field="base").id
+            commit = find_commit(platform.forge, live, base, field="base").id
         else:
-            commit = platform.forge.head(live.repository)
-        if commit is None:
-            raise RefusedError(f"{live.repository} has no commit: nothing to change")
+            commit = main_head(platform, live.repository)
         spec = read_xr(platform, live, commit).spec
         data = form_data(live.kit, change, order=live.entry.order, base=commit, spec=spec)
         asks = filled_in(live.kit, change)

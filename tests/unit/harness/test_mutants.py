@@ -138,20 +138,30 @@ def test_what_an_except_does_belongs_to_its_own_lines() -> None:
     assert list(effect.lines) == [5]
 
 
-TIMES_S = {"a.py::slow": 9.0, "a.py::quick": 1.0, "b.py::one": 5.0, "c.py::one": 4.0}
+TIMES_S = {"a.py::slow": 9.0, "a.py::a": 1.0, "a.py::b": 2.0, "b.py::b": 5.0, "c.py::c": 4.0}
 
 
 @pytest.mark.parametrize(
     ("limit_s", "chosen"),
     [
-        (100.0, ["a.py::quick", "c.py::one", "b.py::one", "a.py::slow"]),
-        (10.0, ["a.py::quick", "c.py::one", "b.py::one"]),
-        (5.0, ["a.py::quick", "c.py::one"]),
-        (0.5, ["a.py::quick"]),
+        (100.0, "a.py::a a.py::b c.py::c b.py::b a.py::slow"),
+        (12.0, "a.py::a a.py::b c.py::c b.py::b"),
+        (6.0, "a.py::a a.py::b"),
+        (5.0, "a.py::a a.py::b"),
+        (0.5, "a.py::a"),
     ],
 )
-def test_the_quickest_of_each_module_are_chosen_first_and_at_least_one(
-    limit_s: float, chosen: list[str]
+def test_the_quickest_are_chosen_first_then_some_of_each_module_and_at_least_one(
+    limit_s: float, chosen: str
 ) -> None:
-    assert choose(TIMES_S, TIMES_S, limit_s) == chosen
+    assert choose(TIMES_S, TIMES_S, limit_s) == chosen.split()
     assert choose([], TIMES_S, limit_s) == []
+
+
+def test_half_of_the_time_is_for_tests_of_other_modules() -> None:
+    times_s = {**{f"a.py::{number}": 1.0 for number in range(9)}, "b.py::b": 5.0}
+
+    assert choose(times_s, times_s, 11.0) == [
+        *(f"a.py::{number}" for number in range(6)),
+        "b.py::b",
+    ]

@@ -19,9 +19,9 @@ from tests.component.console.conftest import LEAD, PLATFORM, Site, serving
 from ground.names import TeamName
 from ground.objects.kube_objects import Kind, ObjectKey
 from orderkit.adapters.folders.pack_folder import reference_pack
-from orderkit.core.order.ledger import team_path
+from orderkit.core.order.ledger import team_path, tombstones
 from orderkit.flows.approval.pending import pending
-from orderkit.flows.platform import write_ledger
+from orderkit.flows.platform import ledger_snapshot, write_ledger
 from orderkit.flows.team.teams import TeamChange, add_team
 from orderkit.ports.forge import Operation
 from orderkit_standins.commands.up import welcome
@@ -111,6 +111,10 @@ def test_an_end_says_what_goes_and_leaves_its_proof(lead: Browser, bay: Bay) -> 
     proof = until(lead, path, "Proof of its end")
     assert f"XGarage {bay.order}" in proof.page.text
     assert lead.get(f"/orders/{bay.order}").url.endswith("/end")
+    paths = ledger_snapshot(bay.platform).blobs
+    (tombstone,) = tombstones(paths, bay.order)
+    (commit,) = bay.platform.forge.commits(bay.platform.ledger, path=tombstone, limit=1)
+    assert "<b>done</b>" in commit.trailers.values()
 
 
 def test_a_team_page_shows_what_waits_and_the_limits(lead: Browser, site: Site) -> None:

@@ -132,8 +132,12 @@ def bearer(text: str) -> dict[str, str]:
 
 
 def test_rows_of_another_team_never_appear(platform: Running, site: Site) -> None:
-    with site.stream(**bearer(TOKEN)) as ours, site.stream() as everything:
-        assert next(ours).name == next(everything).name == "ready"
+    with (
+        site.stream(**bearer(TOKEN)) as ours,
+        site.stream() as everything,
+        site.stream(f"?team={OURS}&kit=garage") as asked,
+    ):
+        assert next(ours).name == next(everything).name == next(asked).name == "ready"
         theirs = order(platform, THEIRS)
         assert any(e.name == "order" and e.data["order"] == theirs for e in everything)
         own = order(platform, OURS)
@@ -142,6 +146,7 @@ def test_rows_of_another_team_never_appear(platform: Running, site: Site) -> Non
             assert event.data is None or event.data["order"] == own
             if event.data and event.data["ready"]:
                 break
+        assert next(e for e in asked if e.data).data["order"] == own
     listed = site.ask("/v1/orders", **bearer(TOKEN)).json()
     assert [entry["order"] for entry in listed["orders"]] == [own]
     assert event.data == listed["orders"][0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from changingpack import changing_pack
 from forgeusers import ForgeUser, new_user
+from packcopies import published
 
 from ground.errors import NotFoundError
 from ground.names import TeamName
@@ -19,7 +20,7 @@ from orderkit.core.order.ledger import OrderEntry
 from orderkit.flows.order import placing
 from orderkit.flows.order.order_report import OrderReport, status
 from orderkit.flows.platform import Platform, pack_snapshot, read_text
-from orderkit.ports.forge import FileChange, Operation, PullRequest, TeamRight
+from orderkit.ports.forge import PullRequest, TeamRight
 from orderkit.ports.requesters import Requester
 from yamlfiles import yaml11
 
@@ -96,27 +97,13 @@ def published_approval(
     return published_terms(platform, approval={"bypass": bypass, "rules": [*rules]})
 
 
-@contextmanager
-def published_terms(platform: Platform, **spec: Any) -> Iterator[None]:
+def published_terms(platform: Platform, **spec: Any) -> AbstractContextManager[None]:
     """Let the published garage say something else in its kit.yaml for a while."""
-    pack = platform.pack_repo
     path = next(p for p in pack_snapshot(platform).blobs if p.match("garage/kit.yaml"))
-    before = platform.forge.read(pack, path, "main")
-    assert before is not None
-    document = yaml11.load(before.data, name="kit", schema={})
+    before = read_text(platform.forge, platform.pack_repo, path, "main")
+    document = yaml11.load(before or "", name="kit", schema={})
     document["spec"].update(spec)
-
-    def publish(data: bytes) -> None:
-        file = platform.forge.read(pack, path, "main")
-        assert file is not None
-        operation = Operation(f"kit-{secrets.token_hex(3)}", "user:default/boss", "other rules")
-        platform.forge.write(pack, [FileChange(path, data, file.sha)], operation)
-
-    publish(yaml11.dump(document).encode())
-    try:
-        yield
-    finally:
-        publish(before.data)
+    return published(platform, path, yaml11.dump(document))
 
 
 def person(user: ForgeUser) -> Requester:

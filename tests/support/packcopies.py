@@ -42,8 +42,10 @@ def published(platform: Platform, path: PurePosixPath, text: str | None) -> Iter
         forge.write(repo, [change], Operation(name, "user:default/x", name))
 
     put(None if text is None else text.encode())
-    yield
-    put(before.data)
+    try:
+        yield
+    finally:
+        put(before.data)
 
 
 @dataclass(frozen=True)

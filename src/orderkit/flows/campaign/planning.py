@@ -39,7 +39,7 @@ from orderkit.flows.campaign.order_work import HOW, living
 from orderkit.flows.campaign.version_work import retirement
 from orderkit.flows.campaign.wave_facts import ClusterLook
 from orderkit.flows.change import ChangeRequest, change_living
-from orderkit.flows.order.live_order import LiveOrder, read_xr
+from orderkit.flows.order.live_order import LiveOrder, main_head, read_xr
 from orderkit.flows.platform import (
     Platform,
     RepositorySnapshot,
@@ -375,9 +375,8 @@ def _version_in_git(planner: Planner, order: SelectedOrder) -> str:
     platform, kit = planner.platform, planner.computer.kit
     with suppress(OrderkitError):  # the plan says why it cannot be read
         live = living(platform, kit, order.entry, planner.snapshot)
-        head = platform.forge.head(live.repository)
-        if head is not None:
-            return str(read_xr(platform, live, head).xr["apiVersion"])
+        head = main_head(platform, live.repository)
+        return str(read_xr(platform, live, head).xr["apiVersion"])
     return kit.kind.api_version
 
 
